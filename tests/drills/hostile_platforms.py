@@ -4,11 +4,11 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 from segue.adapters.discord.adapter import Discord
+from segue.adapters.discord.api import MESSAGES
 from segue.adapters.discord.api import Api as DiscordApi
 from segue.adapters.discord.gateway import Gateway, Position
 from segue.adapters.discord.incoming import Incoming
@@ -183,22 +183,13 @@ class Server(DiscordApi):
         self._dice = dice
         self._bodies = Payloads(dice, _DISCORD)
 
-    async def call(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        params: Mapping[str, Any] | None = None,
-        file: Upload | None = None,
-        **ids: str,
-    ) -> Any:
+    async def call(self, method: str, path: str, body: object = None, file: Upload | None = None, **ids: str) -> Any:
         """What it likes."""
-        del method, body, params, file
+        del method, body, file
         dice = self._dice
         if dice.random() < 0.05:
             raise dice.choice((SendNever, SendLater))(f"{path} is too late")
-        if path.endswith("/messages"):
+        if path.startswith(MESSAGES):
             return [self._bodies.of(Message) for _ in range(3)] if dice.random() < 0.9 else mean(dice)
         if path.startswith("/channels/") and dice.random() < 0.9:
             named = {"name": hostile(dice, 4), "topic": hostile(dice, 4)}

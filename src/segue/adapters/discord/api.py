@@ -3,7 +3,7 @@
 import asyncio
 import io
 import json
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from typing import Any, TypeVar, cast
 
 import aiohttp
@@ -19,6 +19,9 @@ T = TypeVar("T")
 PUBLIC = "https://discord.com/api/v10"
 MESSAGES = "/channels/{channel_id}/messages"
 MESSAGE = f"{MESSAGES}/{{message_id}}"
+PAGE = 100
+SAID_AFTER = f"{MESSAGES}?after={{after}}&limit={PAGE}"
+"""A page of messages."""
 INTENTS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True)
 STRANGER = (
     "Discord doesn't know the token. Make a new one on the page of the bot at "
@@ -75,16 +78,7 @@ class Api:
         """The bot itself."""
         return cast("discord.ClientUser", (await self.client()).user)
 
-    async def call(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        params: Mapping[str, Any] | None = None,
-        file: Upload | None = None,
-        **ids: str,
-    ) -> Any:
+    async def call(self, method: str, path: str, body: object = None, file: Upload | None = None, **ids: str) -> Any:
         """The answer to a call; `ids` stand for what is in braces in the path, and limits go by them."""
         http = (await self.client()).http
         more: dict[str, Any] = {} if body is None else {"json": body}
@@ -94,7 +88,7 @@ class Api:
             fields = {"name": "payload_json", "value": json.dumps(described)}
             part = {"name": "files[0]", "value": attached.fp, "filename": file[0]}
             more = {"files": [attached], "form": [fields, part]}
-        return await _outcome(http.request(Route(method, path, **ids), params=params, **more))
+        return await _outcome(http.request(Route(method, path, **ids), **more))
 
 
 async def _outcome(call: Awaitable[T]) -> T:

@@ -40,7 +40,7 @@ class Channels:
         """Remember the channels and threads of a guild, which don't name it, and the bot's own role there."""
         for channel in (*guild.channels, *guild.threads):
             self.heed(replace(channel, guild_id=guild.id))
-        self.roles |= {role.id for role in guild.roles if role.tags.bot_id == me}
+        self.roles |= {role.id for role in guild.roles if role.tags and role.tags.get("bot_id") == me}
 
     def address(self, channel: Channel) -> Address:
         """The address of a channel; that of a thread has its id twice, since replies there name nothing else."""

@@ -18,7 +18,7 @@ import yarl
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 from discord.utils import time_snowflake
 
-from segue.adapters.discord.api import MESSAGES, STRANGER, Api
+from segue.adapters.discord.api import PAGE, SAID_AFTER, STRANGER, Api
 from segue.adapters.discord.incoming import Incoming
 from segue.adapters.discord.payloads import EVENTS, FORUMS, Guild, listed
 from segue.adapters.shared.order import Work, in_order
@@ -37,8 +37,8 @@ _PATIENCE = 1.0
 """Seconds that a slash command or a button waits for what came before it: Discord wants it acknowledged in three."""
 _CHATS = 200
 """Private chats that are remembered: Discord lists them to no bot."""
-_PAGE, _PAGES = 100, 5
-"""Messages of a page, and pages of a channel, that are read back after a gap."""
+_PAGES = 5
+"""Pages of a channel that are read back after a gap."""
 _MARGIN = 60_000 << 22
 """Ids of a minute: messages of different channels may have been taken in out of their order."""
 _REFUSALS = {
@@ -180,14 +180,13 @@ class Gateway:
     async def _said_in(self, channel: str, after: int) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         for _ in range(_PAGES):
-            params = {"after": str(after), "limit": _PAGE}
             try:
-                told = await self._api.call("GET", MESSAGES, params=params, channel_id=channel)
+                told = await self._api.call("GET", SAID_AFTER, channel_id=channel, after=str(after))
             except SendNever as error:
                 log.info("what was said in Discord's channel %s isn't told: %s", channel, error)
                 break
             found += (page := listed(told))
-            if len(page) < _PAGE:
+            if len(page) < PAGE:
                 break
             after = max(int(raw["id"]) for raw in page)
         return found

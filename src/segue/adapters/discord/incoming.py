@@ -50,6 +50,8 @@ class Incoming:
 
     async def take(self, event: str, raw: object) -> Guild | list[Arrival]:
         """Take an event in; returns the messages in it, or the guild that it tells of."""
+        if event == "MESSAGE_UPDATE" and isinstance(raw, dict) and not raw.get("edited_timestamp"):
+            return []  # what Discord added itself, such as a preview of a link
         try:
             read = await self.account.or_letter(self._read(event, raw), raw)
         except SendNever as error:
@@ -83,8 +85,6 @@ class Incoming:
     async def _said(self, message: Message, *, edited: bool) -> list[Arrival]:
         if message.type not in WRITTEN or message.author.bot or message.webhook_id:
             return []
-        if edited and not message.edited_timestamp:
-            return []  # what Discord added itself, such as a preview of a link
         # A command stands at the beginning of a text, also after the bot's name.
         text = re.sub(rf"^<@!?{self.me}>[\s,:]*", "", message.words)
         if not text and not message.files and not message.forwarded:

@@ -9,7 +9,7 @@ from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, l
 
 LONGEST = 2000
 _DEEPEST_HEADING = 3
-_MEANT = re.compile(r"https?://[^\s<]+|[\\*_~|`\[]|^\s*[>#+-]|^\s*\d+\.(?=\s)", re.MULTILINE)
+_MEANT = re.compile(r"(?P<address>https?://[^\s<]+)|[\\*_~|`\[]|^\s*[>#+-]|^\s*\d+\.(?=\s)", re.MULTILINE)
 """Addresses, which stay as they are, and whatever Discord could take for a mark."""
 
 
@@ -32,11 +32,7 @@ def mention(user: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return _MEANT.sub(lambda found: _marked(found[0]), text)
-
-
-def _marked(found: str) -> str:
-    return found if found.startswith("http") else f"{found[:-1]}\\{found[-1]}"
+    return _MEANT.sub(lambda found: found["address"] or f"{found[0][:-1]}\\{found[0][-1]}", text)
 
 
 def _heading(node: Node, inside: Sequence[str]) -> str:
@@ -48,10 +44,6 @@ def _heading(node: Node, inside: Sequence[str]) -> str:
 def _code(node: Node, _: Sequence[str]) -> str:
     code = node.content.replace("`", "\u02cb") if "``" in node.content else node.content
     return f"``{code}``" if "`" in code else f"`{code}`"
-
-
-def _list(node: Node, items: Sequence[str]) -> str:
-    return listed(node, items).replace("• ", "- ") if node.type == "bullet_list" else listed(node, items)
 
 
 def _link(node: Node, inside: Sequence[str]) -> str:
@@ -70,7 +62,7 @@ _MARKS: dict[str, Mark] = {
     "em": between("*", "*"),
     "s": between("~~", "~~"),
     "code_inline": _code,
-    "bullet_list": _list,
+    "bullet_list": lambda node, items: listed(node, items).replace("• ", "- "),
     "link": _link,
     "image": _link,
 }

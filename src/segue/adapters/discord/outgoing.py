@@ -6,7 +6,7 @@ import logging
 import time
 from typing import Any
 
-from segue.adapters.discord.api import MESSAGE, MESSAGES, Api
+from segue.adapters.discord.api import MESSAGE, MESSAGES, SAID_AFTER, Api
 from segue.adapters.discord.incoming import moment, slash_token
 from segue.adapters.discord.markup import render
 from segue.adapters.shared.attachments import content_of
@@ -30,7 +30,6 @@ _ACKNOWLEDGED = 10.0
 """Seconds after which a slash command that can't be answered never was acknowledged."""
 _REMEMBERED = 120.0
 """Seconds for which Discord surely knows a nonce; it says "a few minutes"."""
-_LOOKED_THROUGH = 100
 
 
 class Outgoing:
@@ -83,8 +82,7 @@ class Outgoing:
             return ""
         me = str((await self._api.me()).id)
         wanted = (render(delivery.text), delivery.file.name if delivery.file else "")
-        params = {"after": answered, "limit": _LOOKED_THROUGH}
-        for message in await self._api.call("GET", MESSAGES, params=params, channel_id=channel):
+        for message in await self._api.call("GET", SAID_AFTER, channel_id=channel, after=answered):
             files = [file.get("filename", "") for file in message.get("attachments", [])]
             if message["author"]["id"] == me and (message.get("content", ""), *files[:1], "")[:2] == wanted:
                 return str(message["id"])

@@ -42,8 +42,6 @@ class Member(Value, frozen=True):
 
 
 class Attachment(Value, frozen=True):
-    """A file."""
-
     filename: str
     url: str
     size: int = 0
@@ -84,8 +82,7 @@ class Message(Content, frozen=True, kw_only=True):
 
     id: Snowflake
     channel_id: Snowflake
-    author: User = User("", bot=True)
-    """Nobody, if Discord tells a part of a message that it added itself, such as a preview."""
+    author: User
     type: int = 0
     flags: int = 0
     member: Member = Member()
@@ -155,17 +152,11 @@ class Interaction(Value, frozen=True):
     message: Message | None = None
 
 
-class Tags(Value, frozen=True):
-    """The bot that a role belongs to."""
-
-    bot_id: str = ""
-
-
 class Role(Value, frozen=True):
     """A role in a guild; each bot has one of its own, which people take for its name."""
 
     id: Snowflake
-    tags: Tags = Tags()
+    tags: dict[str, Plain] | None = None
 
 
 class Guild(Value, frozen=True):
