@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from segue.adapters.discord import DiscordAccount
+from segue.adapters.discord.channels import nonce
 from segue.adapters.discord.markup import fits, render
-from segue.adapters.discord.outgoing import nonce
 from segue.cli.add import command
 from segue.config import load
 from segue.core.lanes import Address

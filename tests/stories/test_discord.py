@@ -120,7 +120,7 @@ async def test_a_slash_command_that_nobody_acknowledged_is_answered_in_private(
     town: LocalDiscord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     club = town.channel()
-    monkeypatch.setattr("segue.adapters.discord.outgoing._ACKNOWLEDGED", 0.0)
+    monkeypatch.setattr("segue.adapters.discord.adapter._ACKNOWLEDGED", 0.0)
     dead = KilledAt(Point.SEND_TAKEN, 1)
     async with running(tmp_path, town, EchoAgent(), probe=dead):
         id = town.slash(club, "status")
@@ -264,7 +264,7 @@ async def test_killed_between_the_call_and_its_record_it_says_it_once(
         await killed.dead.wait()
     if late:
         town.forget_nonces()
-        monkeypatch.setattr("segue.adapters.discord.outgoing._REMEMBERED", 0.0)
+        monkeypatch.setattr("segue.adapters.discord.adapter._REMEMBERED", 0.0)
     async with running(tmp_path, town, EchoAgent(), whole):
         town.says(chat, "and then")
         await shows(town, chat, "only once", "and then")

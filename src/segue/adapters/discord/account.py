@@ -7,7 +7,7 @@ from typing import Self
 import discord
 
 from segue.adapters.discord.adapter import Discord
-from segue.adapters.discord.api import MESSAGES, PUBLIC, Api
+from segue.adapters.discord.api import MESSAGES, PORTAL, PUBLIC, Api
 from segue.adapters.shared.meeting import met
 from segue.adapters.shared.outcomes import calling, check_http
 from segue.core.contracts.adapters import Files
@@ -16,7 +16,6 @@ from segue.core.values import LEFT, Secret, Value
 from segue.errors import Invalid, SendNever
 
 _TOKEN = re.compile(r"[A-Za-z0-9_.-]{20,200}")
-_PAGE = "https://discord.com/developers/applications"
 _MAY = discord.Permissions(
     view_channel=True,
     send_messages=True,
@@ -37,13 +36,14 @@ class DiscordAccount(Value, frozen=True):
 
     def __post_init__(self) -> None:
         if self.token != LEFT and not _TOKEN.fullmatch(self.token.reveal()):
-            raise Invalid("token", "it isn't a bot's token", f"Get one at {_PAGE}: your application, Bot, Reset Token.")
+            fix = f"Get one at {PORTAL}: your application, Bot, Reset Token."
+            raise Invalid("token", "it isn't a bot's token", fix)
         check_http("api", self.api, PUBLIC)
 
     @classmethod
     def questions(cls) -> tuple[SetupQuestion, ...]:
         """The questions, in the order in which they are asked."""
-        where = f"The bot's token. At {_PAGE}: New Application, then Bot: turn on Message Content Intent, Reset Token"
+        where = f"The bot's token. At {PORTAL}: New Application, then Bot: turn on Message Content Intent, Reset Token"
         return (
             SetupQuestion("token", where, secret=True),
             SetupQuestion("api", "The address of the API (empty: Discord's own)", default=""),
@@ -53,11 +53,11 @@ class DiscordAccount(Value, frozen=True):
     async def added(cls, answers: Mapping[str, str]) -> Added:
         """Ask Discord whose token it is, and whether the bot may read messages."""
         keys = cls._of(answers)
-        async with calling(keys.calls) as api:
+        async with calling(Api(keys.token, keys.api)) as api:
             client, name = await api.client(), (await api.me()).name
         id, flags = str(client.application_id), client.application_flags
         if not (flags.gateway_message_content or flags.gateway_message_content_limited):
-            fix = f"Turn on Message Content Intent at {_PAGE}/{id}/bot, and save."
+            fix = f"Turn on Message Content Intent at {PORTAL}/{id}/bot, and save."
             raise Invalid("token", f"the bot {name} may not read messages", fix)
         link = discord.utils.oauth_url(id, permissions=_MAY, scopes=("bot", "applications.commands"))
         said = f"The bot is {name}, and may read messages. Add it to a server by the link below; there, click its name "
@@ -74,18 +74,13 @@ class DiscordAccount(Value, frozen=True):
     def _of(cls, answers: Mapping[str, str]) -> Self:
         return cls(Secret(answers["token"].strip()), answers.get("api", "").strip() or PUBLIC)
 
-    @property
-    def calls(self) -> Api:
-        """The API, called with this token."""
-        return Api(self.token, self.api.rstrip("/"))
-
     async def greet(self, account: str, user: str) -> str:
         """Say hello in private; a bot may write to those who share a server with it."""
         del account
         if not (user.isascii() and user.isdecimal()):
             fix = "It is a number; with Developer Mode on, right-click your name and copy it."
             raise Invalid("owner", f'"{user}" is no user id', fix)
-        async with calling(self.calls) as api:
+        async with calling(Api(self.token, self.api)) as api:
             try:
                 chat = await api.call("POST", "/users/@me/channels", {"recipient_id": user})
                 hello = {"content": "Hello. Write to me, or type /help."}
@@ -96,4 +91,4 @@ class DiscordAccount(Value, frozen=True):
 
     def adapter(self, account: str, files: Files) -> Discord:
         """The adapter for this account."""
-        return Discord(account, self.token, files, self.api.rstrip("/"))
+        return Discord(account, self.token, files, self.api)

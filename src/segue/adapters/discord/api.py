@@ -23,10 +23,8 @@ PAGE = 100
 SAID_AFTER = f"{MESSAGES}?after={{after}}&limit={PAGE}"
 """A page of messages."""
 INTENTS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True)
-STRANGER = (
-    "Discord doesn't know the token. Make a new one on the page of the bot at "
-    "https://discord.com/developers/applications."
-)
+PORTAL = "https://discord.com/developers/applications"
+STRANGER = f"Discord doesn't know the token. Make a new one on the page of the bot at {PORTAL}."
 _PATIENCE = 30.0
 """Seconds that a call waits for its turn by itself, the fewest that discord.py knows; for longer, the gateway does."""
 _GONE = (10008, 10015, 10062)
@@ -49,7 +47,7 @@ class Api:
     """Calls Discord as one bot; raises nothing but `SendError`s."""
 
     def __init__(self, token: Secret, base: str) -> None:
-        self.base = base
+        self.base = base.rstrip("/")
         self._token = token
         self._client: discord.Client | None = None
         self._entering = asyncio.Lock()

@@ -18,7 +18,7 @@ import yarl
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 from discord.utils import time_snowflake
 
-from segue.adapters.discord.api import PAGE, SAID_AFTER, STRANGER, Api
+from segue.adapters.discord.api import PAGE, PORTAL, SAID_AFTER, STRANGER, Api
 from segue.adapters.discord.incoming import Incoming
 from segue.adapters.discord.payloads import EVENTS, FORUMS, Guild, listed
 from segue.adapters.shared.order import Work, in_order
@@ -43,9 +43,7 @@ _MARGIN = 60_000 << 22
 """Ids of a minute: messages of different channels may have been taken in out of their order."""
 _REFUSALS = {
     4004: STRANGER,
-    4011: "The bot is in too many servers for one connection.",
-    4014: "The bot may not read messages. Turn on Message Content Intent on the page of the bot, under Bot, at "
-    "https://discord.com/developers/applications.",
+    4014: f"The bot may not read messages. Turn on Message Content Intent on its page, under Bot, at {PORTAL}.",
 }
 
 
@@ -173,20 +171,19 @@ class Gateway:
 
     async def _catch_up(self, channels: Iterable[str], after: int) -> None:
         """Read what was said in channels after a message, and take it in, the oldest first."""
-        found = [raw for channel in channels for raw in await self._said_in(channel, after)]
+        found = [raw for channel in channels async for raw in self._said_in(channel, after)]
         for raw in sorted(found, key=lambda raw: int(raw["id"])):
             await self._take("MESSAGE_CREATE", raw)
 
-    async def _said_in(self, channel: str, after: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+    async def _said_in(self, channel: str, after: int) -> AsyncIterator[dict[str, Any]]:
         for _ in range(_PAGES):
             try:
-                told = await self._api.call("GET", SAID_AFTER, channel_id=channel, after=str(after))
+                page = listed(await self._api.call("GET", SAID_AFTER, channel_id=channel, after=str(after)))
             except SendNever as error:
                 log.info("what was said in Discord's channel %s isn't told: %s", channel, error)
-                break
-            found += (page := listed(told))
+                return
+            for raw in page:
+                yield raw
             if len(page) < PAGE:
-                break
+                return
             after = max(int(raw["id"]) for raw in page)
-        return found

@@ -162,10 +162,7 @@ class Incoming:
 
 
 def slash_token(message: str) -> tuple[str, str] | None:
-    """The id and the token of a slash command, if a message was one: the token is good for 15 minutes.
-
-    It is a part of the message's id, so that whichever replica answers can do so unseen by others, also after a crash.
-    """
+    """The id and the token of a slash command, if a message was one: by them any replica answers, for 15 minutes."""
     kind, _, rest = message.partition(".")
     id, _, token = rest.partition(".")
     return (id, token) if kind == "slash" and id.isdecimal() and token else None

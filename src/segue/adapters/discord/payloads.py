@@ -22,8 +22,6 @@ Snowflake = Annotated[str, msgspec.Meta(pattern=rf"\A{_NUMBER.pattern}\Z")]
 
 
 class User(Value, frozen=True):
-    """A person or a bot."""
-
     id: Snowflake
     username: str = ""
     global_name: str = ""
@@ -35,8 +33,6 @@ class User(Value, frozen=True):
 
 
 class Member(Value, frozen=True):
-    """Somebody in a guild."""
-
     nick: str = ""
     user: User | None = None
 
