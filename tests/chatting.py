@@ -25,7 +25,7 @@ from segue.store import Store
 from segue.testing.agents import ScriptedAgent, Step, Uses
 from segue.testing.chats import Chat, Someone
 from segue.testing.personas import Persona, WhatsApp
-from tests.in_process import gateway_on
+from tests.in_process import DEFAULT, gateway_on
 
 Script = Callable[[Work], Iterable[Step]]
 
@@ -51,7 +51,7 @@ class Chatting:
         return other
 
     @asynccontextmanager
-    async def running(self, agent: Agent, settings: GatewaySettings | None = None) -> AsyncIterator[Store]:
+    async def running(self, agent: Agent, settings: GatewaySettings = DEFAULT) -> AsyncIterator[Store]:
         """A gateway that runs until the block ends."""
         account = AccountSettings(public=True, streams=Streams.WHOLE)
         more: Any = {"account": account, "settings": settings, "limits": UNBOUNDED}

@@ -1,7 +1,7 @@
 """The world in this process: gateways on one database, between platforms of the test kit."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,36 +20,39 @@ from segue.testing.personas import Persona
 from segue.testing.platform import Platform
 
 PUBLIC = AccountSettings(public=True)
+DEFAULT = GatewaySettings()
 
 
 @asynccontextmanager
 async def gateway_on(
-    where: str | Path,
+    where: str | Path | Driver,
     agent: Given | Mapping[str, Given],
     *there: Persona | Adapter,
     account: AccountSettings = PUBLIC,
-    settings: GatewaySettings | None = None,
+    settings: GatewaySettings = DEFAULT,
     clock: Clock = time.time,
     replicas: int = 1,
     files: Files | None = None,
     probe: Probe = unheeded,
-    through: Callable[[Driver], Driver] = lambda driver: driver,
     **more: Any,
 ) -> AsyncIterator[Gateway]:
-    """Gateways until the block ends, the first of which the platforms call; `where` is a folder or a database.
+    """Gateways until the block ends, the first of which the platforms call.
 
-    `there` are platforms of the test kit, or adapters. `through` puts something between a gateway and its database.
-    `more` are settings that differ.
+    `where` is a folder, a database, or a driver that is closed at the end. `there` are platforms of the test kit, or
+    adapters. `more` are settings that differ; accounts, poll and grace are a test's own unless somebody sets them.
     """
+    assert replicas == 1 or isinstance(where, str | Path), "each has a driver of its own"
     platforms = [one for one in there if isinstance(one, Platform)]
     accounts = {(one.name if isinstance(one, Platform) else one.platform, one.account): account for one in there}
     plain: dict[str, Any] = {"accounts": accounts, "poll": 0.25, "grace": 0.0}
-    settings = replace(settings or GatewaySettings(), **(plain | more))
+    unset = {name: value for name, value in plain.items() if getattr(settings, name) == getattr(DEFAULT, name)}
+    settings = replace(settings, **(unset | more))
     where = where / "segue.db" if isinstance(where, Path) else where
     async with AsyncExitStack() as stack:
         gateways = []
         for _ in range(replicas):
-            store = await stack.enter_async_context(Store(through(await open_driver(where)), clock))
+            driver = await open_driver(where) if isinstance(where, str | Path) else where
+            store = await stack.enter_async_context(Store(driver, clock))
             adapters = [one.adapter() if isinstance(one, Platform) else one for one in there]
             made = Gateway(store, agent, adapters, settings, clock=clock, files=files, probe=probe)
             gateways.append(await stack.enter_async_context(made))

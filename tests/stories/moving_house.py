@@ -15,7 +15,7 @@ from segue.core.people import UNBOUNDED
 from segue.core.settings import AccountSettings, Settings, Streams
 from segue.core.transcripts import Role, Session
 from segue.runtime.gateway import Gateway
-from segue.store import Store
+from segue.store import Store, open_driver
 from segue.testing.agents import ScriptedAgent, Step
 from segue.testing.chats import Chat, Someone
 from segue.testing.personas import Persona
@@ -70,11 +70,10 @@ class Street:
             ),
         }
         async with gateway_on(
-            where,
+            self.through(await open_driver(where)),
             self.agent,
             self.origin,
             self.destination,
-            through=self.through,
             limits=UNBOUNDED,
             routing=self.routing,
             hosts=self.hosts,

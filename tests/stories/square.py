@@ -33,7 +33,7 @@ from segue.testing.chats import Chat, Someone
 from segue.testing.ledger import Message
 from segue.testing.wire import decode
 from tests.adapters.platform import signed
-from tests.in_process import gateway_on
+from tests.in_process import DEFAULT, gateway_on
 
 SECRET = "the secret of the square"
 
@@ -134,11 +134,11 @@ class Square:
 
     @asynccontextmanager
     async def open(
-        self, settings: GatewaySettings | None = None, mentions: Mentions = Mentions.OPTIONAL
+        self, settings: GatewaySettings = DEFAULT, mentions: Mentions = Mentions.OPTIONAL
     ) -> AsyncIterator[Gateway]:
         """The gateway runs while inside."""
-        platform, given = self.platform, settings or GatewaySettings()
-        more: dict[str, Any] = {"limits": UNBOUNDED} if given.limits == Allowances() else {}
+        platform = self.platform
+        more: dict[str, Any] = {"limits": UNBOUNDED} if settings.limits == Allowances() else {}
         account = AccountSettings(
             public=self.public,
             streams=Streams.WHOLE,
@@ -147,7 +147,7 @@ class Square:
             approvers=self.approvers,
         )
         more |= {"account": account, "clock": self.clock, "files": self.files}
-        more |= {"settings": given, "hosts": (self.ann.identity, *given.hosts)}
+        more |= {"settings": settings, "hosts": (self.ann.identity, *settings.hosts)}
         async with AsyncExitStack() as stack:
             if isinstance(platform, BehindHttp):
                 listener = Listener("127.0.0.1", 0)

@@ -90,7 +90,7 @@ async def test_one_who_talks_without_end_keeps_nobody_waiting(tmp_path: Path, mo
 
     monkeypatch.setattr(Watches, "tell", counted)
     async with (
-        gateway_on(tmp_path, agent, wall, settings=settings(), accounts=settings().accounts) as gateway,
+        gateway_on(tmp_path, agent, wall, settings=settings()) as gateway,
         asyncio.timeout(120),
     ):
         await gateway.accept(said("talk", "m-1", "everything"))
