@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import segue
-from segue import AccountSettings, Gateway, GatewaySettings, open_store
 from segue.testing import Telegram
+from tests.in_process import gateway_on
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "why.md"
@@ -80,7 +80,6 @@ async def walked(folder: Path) -> list[tuple[str, str]]:
     platform = Telegram()
     ann = platform.person("Ann")
     chat = platform.dm(ann)
-    settings = GatewaySettings(accounts={(platform.name, platform.account): AccountSettings(public=True)})
 
     async def reply(text: str) -> str:
         return f"heard {text}"
@@ -88,7 +87,7 @@ async def walked(folder: Path) -> list[tuple[str, str]]:
     before = sys.getprofile()
     threading.setprofile(see)
     try:
-        async with await open_store(folder / "walk.db") as store, Gateway(store, reply, [platform.adapter()], settings):
+        async with gateway_on(folder, reply, platform, poll=1.0):
             ann.says("warm", chat)
             await chat.reads("heard warm")
             await asyncio.sleep(0.2)

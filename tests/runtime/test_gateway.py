@@ -15,7 +15,7 @@ from segue.core.contracts.agents import Agent
 from segue.core.lanes import Address, Identity, Place
 from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
 from segue.core.moves import Consent, Resume
-from segue.core.settings import AccountSettings, Busy, GatewaySettings, Mentions
+from segue.core.settings import AccountSettings, Busy, Mentions
 from segue.runtime.gateway import Gateway
 from segue.runtime.turns.turns import Slots
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent, SteeredAgent, said
@@ -331,7 +331,7 @@ async def test_a_turn_that_waits_for_another_session_holds_no_slot(tmp_path: Pat
 async def test_a_session_is_handed_over_however_long_the_store_takes(postgres_dsn: str) -> None:
     platform, pause = WhatsApp(), Pause()
     ann, agent = platform.person("Ann"), ScriptedAgent([pause, "first"], "again")
-    async with gateway_on(postgres_dsn, agent, platform, account=AccountSettings(public=True), grace=0.1) as gateway:
+    async with gateway_on(postgres_dsn, agent, platform, grace=0.1) as gateway:
         ann.says("hello", platform.dm(ann))
         await pause.reached()
         [live] = gateway._turns._live.values()
@@ -373,10 +373,8 @@ async def test_a_bug_in_an_adapter_delays_its_message_and_nothing_else(tmp_path:
         return await send(delivery)
 
     adapter.send = breaks_once  # type: ignore[method-assign]  # the bug
-    settings = GatewaySettings(accounts={(platform.name, platform.account): AccountSettings(public=True)}, poll=0.05)
     async with (
-        await open_store(tmp_path / "segue.db") as store,
-        Gateway(store, EchoAgent(), [adapter], settings) as gateway,
+        gateway_on(tmp_path, EchoAgent(), adapter, poll=0.05) as gateway,
         platform.reaching(gateway.webhooks()),
     ):
         ann.says("hello", platform.dm(ann))

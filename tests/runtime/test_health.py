@@ -8,25 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from segue import open_store
 from segue.adapters.http import Http
 from segue.changes.exchange import letters
 from segue.core.accounts import Reach
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Speaker, Text
-from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.values import Secret
 from segue.database.sqlite import Sqlite
 from segue.errors import SendLater, SendNever, SendUnsure, StoreFull, StoreUnreachable
 from segue.runtime.gateway import Gateway
 from segue.runtime.outbox import Outlet
 from segue.runtime.retrying import Patient
-from segue.store import Store
 from segue.testing import HandClock, Shelf
 from segue.testing.agents import EchoAgent
 from segue.testing.personas import WhatsApp
 from tests.database.disk import Disk
-from tests.in_process import PUBLIC, gateway_on
+from tests.in_process import gateway_on
 from tests.ports import free_port
 from tests.runtime.test_poison import arrival
 
@@ -39,6 +36,13 @@ async def unwell(running: Gateway, words: str) -> None:
     """Wait until the gateway says what is wrong."""
     async with asyncio.timeout(10):
         while not any(words in problem for problem in running.problems()):  # noqa: ASYNC110 -- nobody tells
+            await asyncio.sleep(0.02)
+
+
+async def well(running: Gateway) -> None:
+    """Wait until the gateway says that nothing is wrong."""
+    async with asyncio.timeout(10):
+        while running.problems():  # noqa: ASYNC110 -- nobody tells
             await asyncio.sleep(0.02)
 
 
@@ -63,9 +67,7 @@ async def test_a_file_that_is_gone_stops_accepting_and_says_so_until_it_is_back(
         await running.store.driver.read(letters.count)  # what can still be read clears nothing
         assert running.problems()
         await asyncio.to_thread((tmp_path / "away.db").rename, path)
-        async with asyncio.timeout(10):
-            while running.problems():  # noqa: ASYNC110 -- nobody tells
-                await asyncio.sleep(0.02)
+        await well(running)
         await running.accept(arrival(platform, 3, "hello"))
 
 
@@ -75,24 +77,19 @@ def hold(answers: threading.Event) -> None:
 
 async def test_a_disk_that_hangs_is_told_until_it_answers(tmp_path: Path) -> None:
     disk, platform, answers = Disk(), WhatsApp(), threading.Event()
-    async with Store(await Sqlite.open(tmp_path / "segue.db", vfs=disk.name)) as store:
-        settings = GatewaySettings(
-            accounts={(platform.name, platform.account): PUBLIC}, lease=0.6, poll=0.05, grace=0.0
-        )
-        async with Gateway(store, EchoAgent(), [platform.adapter()], settings) as running:
-            await running.accept(arrival(platform, 1, "hello"))
-            assert running.problems() == []
-            disk.guard = lambda _: hold(answers)
-            waiting = asyncio.create_task(running.accept(arrival(platform, 2, "hello")))
-            try:
-                await unwell(running, "hasn't taken a heartbeat in time. See whether its disk or server answers.")
-                assert not waiting.done(), "nothing is acknowledged that isn't durable"
-            finally:
-                answers.set()
-            await waiting
-            async with asyncio.timeout(10):
-                while running.problems():  # noqa: ASYNC110 -- nobody tells
-                    await asyncio.sleep(0.02)
+    driver = await Sqlite.open(tmp_path / "segue.db", vfs=disk.name)
+    async with gateway_on(driver, EchoAgent(), platform, lease=0.6, poll=0.05) as running:
+        await running.accept(arrival(platform, 1, "hello"))
+        assert running.problems() == []
+        disk.guard = lambda _: hold(answers)
+        waiting = asyncio.create_task(running.accept(arrival(platform, 2, "hello")))
+        try:
+            await unwell(running, "hasn't taken a heartbeat in time. See whether its disk or server answers.")
+            assert not waiting.done(), "nothing is acknowledged that isn't durable"
+        finally:
+            answers.set()
+        await waiting
+        await well(running)
 
 
 class FullDisk:
@@ -156,25 +153,23 @@ def mend(path: Path, sound: bytes) -> None:
 
 async def test_a_callback_that_fails_for_a_while_is_trouble_until_a_call_works(tmp_path: Path) -> None:
     ticks = HandClock(100.0)
-    async with await open_store(tmp_path / "segue.db") as store:
-        adapter = Http("a", Secret("s"), f"http://127.0.0.1:{free_port()}/out", Shelf())
-        settings = GatewaySettings(accounts={("http", "a"): AccountSettings(public=True)}, poll=0.02, grace=0.0)
-        async with Gateway(store, EchoAgent(), [adapter], settings) as running:
-            outlet = running._outboxes["http", "a"].outlet = Outlet(ticks)
-            place = Place(Address("http", "a", "", "c"), Kind.DM)
-            speaker = Speaker(Identity("http", "a", "u"), "Ann")
-            await running.accept(Arrival(place, "1", speaker, (Text("hello"),), 1.0))
-            while outlet.failures < 3:  # noqa: ASYNC110 -- nobody tells
-                await asyncio.sleep(0.02)
-            assert running.problems() == [], "it has only just begun"
-            ticks.passes(120.0)
-            [problem] = running.problems()
-            assert problem.startswith("http.a isn't connected: nothing could be sent for 2 min")
-            assert "the callback can't be reached" in problem
-            assert running.accounts["http.a"].reach is Reach.BROKEN
-            outlet.worked()
-            assert running.problems() == []
-        await adapter.close()
+    adapter = Http("a", Secret("s"), f"http://127.0.0.1:{free_port()}/out", Shelf())
+    async with gateway_on(tmp_path, EchoAgent(), adapter, poll=0.02) as running:
+        outlet = running._outboxes["http", "a"].outlet = Outlet(ticks)
+        place = Place(Address("http", "a", "", "c"), Kind.DM)
+        speaker = Speaker(Identity("http", "a", "u"), "Ann")
+        await running.accept(Arrival(place, "1", speaker, (Text("hello"),), 1.0))
+        while outlet.failures < 3:  # noqa: ASYNC110 -- nobody tells
+            await asyncio.sleep(0.02)
+        assert running.problems() == [], "it has only just begun"
+        ticks.passes(120.0)
+        [problem] = running.problems()
+        assert problem.startswith("http.a isn't connected: nothing could be sent for 2 min")
+        assert "the callback can't be reached" in problem
+        assert running.accounts["http.a"].reach is Reach.BROKEN
+        outlet.worked()
+        assert running.problems() == []
+    await adapter.close()
 
 
 def test_a_platform_that_asks_for_patience_or_refuses_one_message_is_no_trouble() -> None:

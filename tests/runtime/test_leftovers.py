@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import msgspec
@@ -18,7 +18,6 @@ from segue.changes.exchange import letters
 from segue.changes.forgetting import named_files
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, File, Speaker, Text
-from segue.core.settings import AccountSettings, GatewaySettings
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.leftovers import GRACE, Leftovers
@@ -26,6 +25,7 @@ from segue.runtime.retrying import Patient
 from segue.store import Store
 from segue.testing.agents import ScriptedAgent
 from tests.adapters.matrix import until
+from tests.in_process import PUBLIC, gateway_on
 from tests.runtime.telemetry.test_metrics import figure
 
 LONG_AGO = time.time() - 2 * GRACE
@@ -50,16 +50,11 @@ def arrival(message: str, *files: File) -> Arrival:
     return Arrival(place, message, Speaker(Identity("test", "main", "u"), "Ann"), (Text("look"), *files), time.time())
 
 
-@asynccontextmanager
-async def gateway(where: str, folder: Path, agent: ScriptedAgent | None = None) -> AsyncIterator[Gateway]:
+def gateway(where: str, folder: Path, agent: ScriptedAgent | None = None) -> AbstractAsyncContextManager[Gateway]:
     """A gateway; it sweeps by itself unless it is given an agent."""
-    data = "" if agent else str(folder)
-    settings = GatewaySettings(accounts={("test", "main"): AccountSettings(public=True)}, data=data, grace=5.0)
-    async with (
-        await open_store(where) as store,
-        Gateway(store, agent or ScriptedAgent(["Nice."]), [], settings, files=Folder(folder)) as running,
-    ):
-        yield running
+    data, answering = "" if agent else str(folder), agent or ScriptedAgent(["Nice."])
+    accounts = {("test", "main"): PUBLIC}
+    return gateway_on(where, answering, accounts=accounts, files=Folder(folder), data=data, grace=5.0)
 
 
 def looking(store: Store, folder: Path) -> Leftovers:

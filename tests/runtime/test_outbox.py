@@ -10,14 +10,14 @@ from segue import Store, open_store
 from segue.changes.exchange import deliveries
 from segue.core.contracts.probes import Point
 from segue.core.lanes import Address
-from segue.core.settings import AccountSettings, GatewaySettings, Streams
-from segue.runtime.gateway import Gateway
+from segue.core.settings import AccountSettings, Streams
 from segue.runtime.replica import Replica
 from segue.runtime.retrying import Patient
 from segue.testing import EchoAgent, Matrix, Pause, ScriptedAgent, Slack, Telegram, To, WhatsApp
 from segue.testing.faults import Call, Fault, RateLimit, Slow
 from segue.testing.ledger import Message
 from segue.testing.personas import Persona
+from tests.in_process import gateway_on
 
 
 async def recorded(store: Store, address: Address, message: str) -> None:
@@ -31,20 +31,14 @@ async def test_a_platform_that_asks_for_endless_patience_is_tried_once_more_and_
     platform = WhatsApp()
     ann = platform.person("Ann")
     dm = platform.dm(ann)
-    accounts = {(platform.name, platform.account): AccountSettings(public=True)}
-    settings = GatewaySettings(accounts=accounts, poll=0.05, give_up_after=0.2)
     platform.misbehaves(RateLimit(1e15), Call.SEND, None)
-    async with (
-        await open_store(tmp_path / "segue.db") as store,
-        Gateway(store, EchoAgent(), [platform.adapter()], settings) as gateway,
-        platform.reaching(gateway.webhooks()),
-    ):
+    async with gateway_on(tmp_path, EchoAgent(), platform, poll=0.05, give_up_after=0.2) as gateway:
         ann.says("hello", dm)
         await platform.called(Call.SEND, 2)
         platform.recovers()
         ann.says("again", dm)
         await dm.reads("again")
-        dead = await store.driver.read(deliveries.dead, 10)
+        dead = await gateway.store.driver.read(deliveries.dead, 10)
     assert [letter.text for letter in dead] == ["hello"]
 
 
@@ -55,16 +49,10 @@ async def test_a_platform_slower_than_the_lease_is_called_once_and_served(
     platform = persona()
     ann = platform.person("Ann")
     dm = platform.dm(ann)
-    accounts = {(platform.name, platform.account): AccountSettings(public=True)}
-    settings = GatewaySettings(accounts=accounts, poll=0.05, lease=2.0)
     platform.misbehaves(Slow(2.5), Call.SEND, None)
-    async with (
-        await open_store(tmp_path / "segue.db") as store,
-        Gateway(store, EchoAgent(), [platform.adapter()], settings) as gateway,
-        platform.reaching(gateway.webhooks()),
-    ):
+    async with gateway_on(tmp_path, EchoAgent(), platform, poll=0.05, lease=2.0) as gateway:
         ann.says("hello", dm, to=To.AGENT)
-        await recorded(store, dm.address, (await dm.reads("hello")).id)
+        await recorded(gateway.store, dm.address, (await dm.reads("hello")).id)
     assert dm.replies == ["hello"]
     assert platform.faults.calls[Call.SEND] == 1
 
@@ -77,22 +65,18 @@ async def test_a_placeholder_whose_id_was_lost_becomes_the_answer(
     platform = persona()
     ann = platform.person("Ann")
     dm = platform.dm(ann)
-    accounts = {(platform.name, platform.account): AccountSettings(public=True, streams=streams)}
+    account, pause = AccountSettings(public=True, streams=streams), Pause()
+    agent = ScriptedAgent(["one"], ["two and", pause, " three"])
     # A text is shown as it grows only while the lease lasts for long: no busy machine makes this one short.
-    settings = GatewaySettings(accounts=accounts, poll=0.05, lease=60.0)
-    pause = Pause()
-    async with (
-        await open_store(tmp_path / "segue.db") as store,
-        Gateway(store, ScriptedAgent(["one"], ["two and", pause, " three"]), [platform.adapter()], settings),
-    ):
+    async with gateway_on(tmp_path, agent, platform, account=account, poll=0.05, lease=60.0) as gateway:
         ann.says("hello", dm)
-        await recorded(store, dm.address, (await dm.reads("one")).id)
+        await recorded(gateway.store, dm.address, (await dm.reads("one")).id)
         platform.misbehaves(Fault.TAKES_AND_BREAKS, Call.SEND)
         ann.says("again", dm)
         # The first call breaks off, be it that of the growing message or that of the whole one.
         await pause.reached()
         pause.over()
-        await recorded(store, dm.address, (await dm.reads("two and three")).id)
+        await recorded(gateway.store, dm.address, (await dm.reads("two and three")).id)
     assert dm.replies == ["one", "two and three"], "no placeholder is left beside them"
 
 
@@ -120,18 +104,14 @@ async def test_an_answer_whose_growing_message_was_deleted_comes_as_a_new_one(tm
     ann = platform.person("Ann")
     dm = platform.dm(ann)
     account = AccountSettings(public=True, streams=Streams.LIVE)
-    settings = GatewaySettings(accounts={(platform.name, platform.account): account}, poll=0.05)
     agent = ScriptedAgent(["At first", pause, " and at last"])
-    async with (
-        await open_store(tmp_path / "segue.db") as store,
-        Gateway(store, agent, [platform.adapter()], settings),
-    ):
+    async with gateway_on(tmp_path, agent, platform, account=account, poll=0.05) as gateway:
         ann.says("hello", dm)
         growing = await dm.reads("At first")
         platform.ledger.remove(growing)
         pause.over()
         await dm.reads("At first and at last")
-        dead = await store.driver.read(deliveries.dead, 10)
+        dead = await gateway.store.driver.read(deliveries.dead, 10)
     assert dead == []
 
 
@@ -140,7 +120,6 @@ async def test_an_answer_whose_placeholder_was_deleted_at_once_comes_as_a_new_on
     ann = platform.person("Ann")
     dm = platform.dm(ann)
     account = AccountSettings(public=True, streams=Streams.WHOLE)
-    settings = GatewaySettings(accounts={(platform.name, platform.account): account}, poll=0.05)
     deleted = list[Message]()
 
     def deletes(point: Point) -> None:
@@ -148,11 +127,8 @@ async def test_an_answer_whose_placeholder_was_deleted_at_once_comes_as_a_new_on
             deleted.append(dm.messages[-1])
             platform.ledger.remove(deleted[0])
 
-    async with (
-        await open_store(tmp_path / "segue.db") as store,
-        Gateway(store, EchoAgent(), [platform.adapter()], settings, probe=deletes),
-    ):
+    async with gateway_on(tmp_path, EchoAgent(), platform, account=account, poll=0.05, probe=deletes) as gateway:
         ann.says("hello", dm)
         await dm.reads("hello")
-        dead = await store.driver.read(deliveries.dead, 10)
+        dead = await gateway.store.driver.read(deliveries.dead, 10)
     assert (len(deleted), dead) == (1, [])

@@ -9,7 +9,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from segue import open_store
 from segue.adapters.http import Http
 from segue.changes.commands.request import Answer, Request
 from segue.changes.exchange import deliveries, letters
@@ -17,7 +16,6 @@ from segue.core.contracts.adapters import Accepted, Letter, StatusReport
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, SendStatus, Speaker, Text
-from segue.core.settings import GatewaySettings
 from segue.core.values import Secret
 from segue.database.statements import q
 from segue.errors import Fenced, Invalid, StoreFull
@@ -28,7 +26,7 @@ from segue.testing import Platform, Shelf
 from segue.testing.agents import EchoAgent
 from segue.testing.personas import WhatsApp
 from tests.adapters.platform import signed
-from tests.in_process import PUBLIC, gateway_on
+from tests.in_process import gateway_on
 from tests.runtime.telemetry.test_metrics import figure
 
 
@@ -185,11 +183,7 @@ async def test_a_date_that_some_calendar_cant_name_is_refused(tmp_path: Path) ->
 async def test_over_http_a_dead_letter_is_accepted(tmp_path: Path) -> None:
     key, now = "s3cret", 1_800_000_000.0
     adapter = Http("alpha", Secret(key), "http://127.0.0.1:9/", Shelf(), lambda: now)
-    settings = GatewaySettings(accounts={("http", "alpha"): PUBLIC}, grace=0.0)
-    async with (
-        await open_store(tmp_path / "segue.db") as store,
-        Gateway(store, EchoAgent(), [adapter], settings) as gateway,
-    ):
+    async with gateway_on(tmp_path, EchoAgent(), adapter) as gateway:
         gateway._commands._table["status"] = Broken(OverflowError())
         [(path, app)] = gateway.webhooks()
         body = b'{"id": "m1", "chat_kind": "dm", "chat": "c", "person": {"id": "u"}, "text": "/status"}'
@@ -197,5 +191,5 @@ async def test_over_http_a_dead_letter_is_accepted(tmp_path: Path) -> None:
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             answers = [await client.post(path, content=body, headers=signed(key, body, now)) for _ in range(2)]
         assert [answer.status_code for answer in answers] == [202, 200]
-        [letter] = await store.driver.read(letters.newest, 10)
+        [letter] = await gateway.store.driver.read(letters.newest, 10)
         assert letter.why == "OverflowError"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from segue import open_store
 from segue.adapters.http import Http
 from segue.changes.people import grants, persons
 from segue.changes.people.grants import Scope
@@ -16,7 +15,7 @@ from segue.core.contracts.database import Transaction
 from segue.core.lanes import Identity
 from segue.core.messages import Speaker, plain_text
 from segue.core.people import UNBOUNDED, Allowance, Allowances, Limit
-from segue.core.settings import AccountSettings, GatewaySettings
+from segue.core.settings import GatewaySettings
 from segue.core.values import Moment, PersonId, Secret
 from segue.errors import Overloaded
 from segue.runtime.gateway import Gateway
@@ -26,6 +25,7 @@ from segue.testing.agents import EchoAgent, Pause, ScriptedAgent
 from segue.testing.asgi import Answer, post
 from tests.adapters.platform import signed
 from tests.changes.world import Engine, raw_sql
+from tests.in_process import gateway_on
 from tests.runtime.telemetry.test_metrics import figure
 from tests.runtime.test_poison import arrival
 from tests.stories.square import Square, both, recalls
@@ -233,11 +233,7 @@ async def running(gateway: Gateway, count: int) -> None:
 async def test_over_http_it_is_429_with_a_time_and_the_same_message_may_come_again(tmp_path: Path) -> None:
     http = Http("alpha", Secret("secret"), "http://127.0.0.1:9/", Shelf())
     clock = HandClock(time.time())
-    settings = GatewaySettings(accounts={("http", "alpha"): AccountSettings(public=True)}, limits=SMALL, grace=0.0)
-    async with (
-        await open_store(tmp_path / "segue.db") as store,
-        Gateway(store, EchoAgent(), [http], settings, clock=clock) as gateway,
-    ):
+    async with gateway_on(tmp_path, EchoAgent(), http, limits=SMALL, clock=clock) as gateway:
         [(path, app)] = gateway.webhooks()
 
         async def says(number: int) -> Answer:

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from segue import AccountSettings, Gateway, GatewaySettings, Store
 from segue.changes.exchange import turns
 from segue.core.contracts.database import Driver, Transaction
 from segue.errors import OutcomeUnknown
 from segue.store import open_driver
 from segue.testing import Telegram
+from tests.in_process import gateway_on
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,11 +43,8 @@ async def test_an_answer_whose_commit_nobody_heard_of_is_sent_once_and_the_sessi
     platform = Telegram()
     ann = platform.person("Ann")
     chat = platform.dm(ann)
-    settings = GatewaySettings(
-        accounts={(platform.name, platform.account): AccountSettings(public=True)}, lease=60.0, poll=0.1
-    )
     driver = Unheard(await open_driver(database))
-    async with Store(driver) as store, Gateway(store, reply, [platform.adapter()], settings):
+    async with gateway_on(driver, reply, platform, lease=60.0, poll=0.1):
         ann.says("one", chat)
         ann.says("two", chat)
         go_on.set()

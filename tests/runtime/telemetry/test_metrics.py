@@ -13,7 +13,9 @@ from segue.errors import StoreFull
 from segue.runtime.gateway import Gateway
 from segue.runtime.retrying import Patient
 from segue.runtime.telemetry.metrics import Metrics
-from segue.store import Store, open_store
+from segue.store import Store
+from segue.testing import EchoAgent
+from tests.in_process import gateway_on
 
 Sample = tuple[str, frozenset[tuple[str, str]]]
 
@@ -110,7 +112,7 @@ async def test_a_message_that_could_not_be_made_durable_is_counted_as_the_stores
 
 async def test_facts_of_the_audit_are_counted_once_committed(tmp_path: Path) -> None:
     address, eve = Address("http", "alpha", chat="c1"), Speaker(Identity("http", "alpha", "eve"))
-    async with await open_store(tmp_path / "segue.db") as store, Gateway(store) as gateway:
+    async with gateway_on(tmp_path, EchoAgent()) as gateway:
         for id in ("m1", "m2"):
             await gateway.accept(Arrival(Place(address, Kind.DM), id, eve, (Text("hello"),), 0.0))
         assert figure(gateway.metrics, "segue_audit_total", event="refused") == 2

@@ -12,13 +12,11 @@ import pytest
 
 from segue.agents.models.providers import ModelAgent
 from segue.core.messages import PLACEHOLDER
-from segue.core.settings import AccountSettings, GatewaySettings, Streams
-from segue.database.sqlite import Sqlite
-from segue.runtime.gateway import Gateway
-from segue.store import Store
+from segue.core.settings import AccountSettings, Streams
 from segue.testing.chats import Chat
 from segue.testing.personas import Telegram
 from tests.clients import http_client
+from tests.in_process import gateway_on
 from tests.servers.aimock import Aimock, aimock, calls, says
 
 THOUGHT = "Nobody else can read this thought."
@@ -61,18 +59,16 @@ class Talk:
 async def talking(folder: Path, one: str, two: str) -> AsyncIterator[Talk]:
     platform = Telegram()
     account = AccountSettings(public=True, streams=Streams.WHOLE, agents=("poet",))
-    settings = GatewaySettings(accounts={(platform.name, platform.account): account}, poll=0.05, grace=0.0)
     async with (
         aimock(folder, FIXTURES) as server,
         http_client(timeout=60) as client,
-        Store(await Sqlite.open(folder / "segue.db")) as store,
-        Gateway(
-            store,
+        gateway_on(
+            folder,
             {"": ModelAgent(server.keys(one), client), "poet": ModelAgent(server.keys(two), client)},
-            [platform.adapter()],
-            settings,
-        ) as gateway,
-        platform.reaching(gateway.webhooks()),
+            platform,
+            account=account,
+            poll=0.05,
+        ),
     ):
         yield Talk(server, platform)
         await platform.settles()

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from segue import AccountSettings, Gateway, GatewaySettings, Store, open_store
+from segue import AccountSettings, Store, open_store
 from segue.changes.sessions import transcripts
 from segue.core.contracts.agents import Work
-from segue.core.contracts.database import Row, Statement, Transaction
+from segue.core.contracts.database import Driver, Row, Statement, Transaction
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Summary, Text
 from segue.core.moves import Renew
@@ -21,8 +21,10 @@ from segue.core.values import SessionId
 from segue.database.transactions import one_by_one
 from segue.runtime.retrying import Patient
 from segue.runtime.turns.transcript_cache import TranscriptCache
+from segue.store import open_driver
 from segue.testing import EchoAgent, Telegram
 from segue.testing.chats import Chat, Someone
+from tests.in_process import gateway_on
 
 S = SessionId("s")
 
@@ -30,8 +32,8 @@ S = SessionId("s")
 class Counting:
     """A driver that counts the rows of entries that are read."""
 
-    def __init__(self, store: Store) -> None:
-        self._driver = store.driver
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
         self.rows = 0
 
     def __getattr__(self, name: str) -> Any:
@@ -132,18 +134,16 @@ async def long_talk(path: FilePath, redaction: Redaction) -> AsyncIterator[tuple
     ann = platform.person("Ann")
     chat = platform.dm(ann)
     account = AccountSettings(public=True, streams=Streams.WHOLE)
-    settings = GatewaySettings(accounts={(platform.name, platform.account): account}, redaction=redaction)
-    async with await open_store(path / "s.db") as store:
-        counting = Counting(store)
-        async with Gateway(Store(counting), agent, [platform.adapter()], settings):
-            ann.says("begin", chat)
-            await chat.reads("begin")
-            [standing] = await store.lanes()
-            assert standing.session is not None
-            await store.driver.write(transcripts.append, standing.session, a_lot(3000), 0.0)
-            ann.says("warm", chat)
-            await chat.reads("warm")
-            yield counting, agent, ann, chat
+    counting = Counting(await open_driver(path / "s.db"))
+    async with gateway_on(counting, agent, platform, account=account, redaction=redaction) as gateway:
+        ann.says("begin", chat)
+        await chat.reads("begin")
+        [standing] = await gateway.store.lanes()
+        assert standing.session is not None
+        await counting.write(transcripts.append, standing.session, a_lot(3000), 0.0)
+        ann.says("warm", chat)
+        await chat.reads("warm")
+        yield counting, agent, ann, chat
 
 
 @pytest.mark.parametrize("redaction", list(Redaction))
@@ -177,7 +177,7 @@ async def test_what_others_wrote_meanwhile_is_all_that_is_read(tmp_path: FilePat
 
 async def test_a_session_that_was_taken_back_is_read_from_where_it_is_known(tmp_path: FilePath) -> None:
     async with await open_store(tmp_path / "s.db") as store:
-        counting = Counting(store)
+        counting = Counting(store.driver)
         session = await session_of(store, a_lot(500))
         cache = TranscriptCache(Patient(counting))
         whole = await cache.path(run_of(session, 500))
@@ -205,7 +205,7 @@ def run_of(session: SessionId, tip: int) -> Run:
 
 async def test_the_session_in_use_stays_however_long_and_others_make_room(tmp_path: FilePath) -> None:
     async with await open_store(tmp_path / "s.db") as store:
-        counting = Counting(store)
+        counting = Counting(store.driver)
         cache = TranscriptCache(Patient(counting), most=100_000)
         one, two = await session_of(store, a_lot(500)), await session_of(store, a_lot(500))
         await cache.path(run_of(one, 500))
