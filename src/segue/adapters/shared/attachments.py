@@ -3,12 +3,12 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from segue.adapters.shared.downloads import Limits, NotFetched, fetching
+from segue.adapters.shared.recent import Recent
 from segue.core.contracts.adapters import Files
 from segue.core.messages import File
 from segue.errors import Disconnected, Invalid, SendError, SendLater, SendNever
 
 _TRIES = 3
-_REMEMBERED = 1000
 BEGINNING = 1000
 """Characters of a message that are shown with an answer to it."""
 Found = bytes | str | tuple[str, Limits]
@@ -19,7 +19,7 @@ class Tries:
     """Failures, by what failed: what may yet come is waited for, but not for ever."""
 
     def __init__(self) -> None:
-        self._failed: dict[str, int] = {}
+        self._failed: Recent[str, int] = Recent()
 
     def lasts(self, what: str, error: SendError) -> bool:
         """Count one more failure; whether it is to be lived with. A platform that asks for patience hasn't failed."""
@@ -27,10 +27,7 @@ class Tries:
 
     def over(self, what: str) -> bool:
         """Count one more failure; whether it has failed too often to be waited for."""
-        # What failed last is remembered longest.
-        self._failed[what] = self._failed.pop(what, 0) + 1
-        if len(self._failed) > _REMEMBERED:
-            del self._failed[next(iter(self._failed))]
+        self._failed[what] = self._failed.get(what, 0) + 1
         return self._failed[what] >= _TRIES
 
     async def file(self, name: str, where: str, fetched: Awaitable[File]) -> File | str:

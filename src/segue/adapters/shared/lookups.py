@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from segue.adapters.shared.recent import Recent
 from segue.core.contracts.database import Clock
 from segue.core.values import Moment
 from segue.errors import Invalid, SendError
@@ -26,7 +27,7 @@ class Lookups:
     def __init__(self, who: str, clock: Clock = time.monotonic) -> None:
         self._who = who
         self._clock = clock
-        self._known: dict[str, tuple[Moment, Any]] = {}
+        self._known: Recent[str, tuple[Moment, Any]] = Recent(_MANY)
 
     def forget(self, key: str) -> None:
         """Ask anew for a thing that has changed."""
@@ -46,7 +47,5 @@ class Lookups:
         except (SendError, Invalid, TimeoutError) as error:
             log.warning("%s doesn't tell what %s is: %s", self._who, key, str(error) or "it takes too long")
             lasts = _UNKNOWN
-        if len(self._known) >= _MANY:
-            del self._known[next(iter(self._known))]
         self._known[key] = (now + lasts, found)
         return found
