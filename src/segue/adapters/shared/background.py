@@ -2,15 +2,19 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
+from segue.core.contracts.adapters import Cursor
 from segue.errors import SendError, SendLater
 
 log = logging.getLogger(__name__)
 
 _LATER = 30.0
 """Seconds until what couldn't be read back is tried again."""
+_KEEP = 5.0
+"""Seconds between two times that a place is kept."""
 
 
 @asynccontextmanager
@@ -34,6 +38,7 @@ class Gap:
     def __init__(self) -> None:
         self.is_closed = False
         self._left = asyncio.Event()
+        self._kept = -_KEEP
 
     @contextmanager
     def closing(self, whose: object) -> Iterator[None]:
@@ -45,6 +50,12 @@ class Gap:
         except SendError as error:
             self._left.set()
             log.warning("%s: what was missed is read back later: %s", whose, error)
+
+    async def keep(self, cursor: Cursor, place: str) -> None:
+        """Keep a place, now and then, if nothing that was said before it is missing."""
+        if self.is_closed and time.monotonic() - self._kept >= _KEEP:
+            self._kept = time.monotonic()
+            await cursor.keep(place)
 
     async def close_later(self, read_back: Callable[[], Awaitable[None]]) -> None:
         """Read back again whenever something was left."""

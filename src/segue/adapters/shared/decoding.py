@@ -19,6 +19,14 @@ def decode(raw: object, kind: type[V], whose: str) -> V:
         raise Invalid("event", why, f"{whose}'s documentation says what it looks like.") from error
 
 
+def text_in(raw: object, *path: str) -> str:
+    """The text under some names inside each other, in what JSON held; empty if there is none."""
+    for name in path:
+        raw = raw.get(name) if isinstance(raw, dict) else None
+    # Half of a UTF-16 pair can be told, and not be written.
+    return raw.encode(errors="replace").decode() if isinstance(raw, str) else ""
+
+
 def _without_nulls(raw: object) -> object:
     if isinstance(raw, dict):
         return {key: _without_nulls(value) for key, value in raw.items() if value is not None}
