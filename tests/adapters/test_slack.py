@@ -12,10 +12,11 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from segue.adapters.shared.decoding import decode
 from segue.adapters.slack import Slack, SlackAccount
 from segue.adapters.slack.account import MANIFEST
 from segue.adapters.slack.api import Api
-from segue.adapters.slack.events import Press, decode
+from segue.adapters.slack.events import Press
 from segue.adapters.slack.incoming import View
 from segue.adapters.slack.markup import fits, plain, render
 from segue.config import load
@@ -76,8 +77,8 @@ class World:
         self.inbox = Inbox()
         self.shelf = Shelf()
         self.url = url
-        api, app = Api(Secret("xoxb-1"), url), Api(Secret("xapp-1"), url)
-        self.slack = Slack("main", api, app, self.shelf, view=view, ticks=self.clock)
+        api = Api(Secret("xoxb-1"), url, Secret("xapp-1"))
+        self.slack = Slack("main", api, self.shelf, view=view, ticks=self.clock)
 
     async def hears(self, event: Json, id: str = "Ev1") -> None:
         payload = {"type": "event_callback", "event_id": id, "event": event}
@@ -170,7 +171,7 @@ async def test_a_card_that_one_person_sees_goes_when_it_is_answered(world: World
     await world.slack.let_go(heard)
     told = [json.loads(body) for path, body in world.recorded.posted if path == "/actions/1"]
     assert told == ([{"delete_original": True}] if seen_by == "one" else []), "others may still answer it"
-    elsewhere = msgspec.structs.replace(decode(press, Press), response_url="https://evil.example/actions/1")
+    elsewhere = msgspec.structs.replace(decode(press, Press, "Slack"), response_url="https://evil.example/actions/1")
     await world.slack.let_go(msgspec.structs.replace(heard, press=elsewhere))
     assert not world.recorded.called("chat.update")
 

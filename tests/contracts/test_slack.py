@@ -11,9 +11,9 @@ import pytest
 
 from segue.adapters.shared.rates import Bucket, Rate
 from segue.adapters.slack import Slack, SlackByEvents
+from segue.adapters.slack.adapter import signature
 from segue.adapters.slack.api import Api
 from segue.adapters.slack.outgoing import Pace
-from segue.adapters.slack.webhook import signature
 from segue.core.contracts.adapters import Accept, Adapter, TakesWebhooks
 from segue.core.lanes import Address, Kind
 from segue.core.values import Secret
@@ -51,7 +51,7 @@ class SlackHarness:
         self._channels = itertools.count()
 
     def adapter(self) -> Slack:
-        adapter = Slack("bot", Api(Secret(TOKEN), self.url), Api(Secret(APP_TOKEN), self.url), self.shelf, pace=BRISK)
+        adapter = Slack("bot", Api(Secret(TOKEN), self.url, Secret(APP_TOKEN)), self.shelf, pace=BRISK)
         self.adapters.append(adapter)
         return adapter
 

@@ -19,8 +19,8 @@ from segue.adapters.feishu.proof import AT, NONCE
 from segue.adapters.feishu.proof import PROOF as LARK_PROOF
 from segue.adapters.http import Http
 from segue.adapters.http.signature import SIGNATURE, TIMESTAMP, Signing, Version
+from segue.adapters.slack.adapter import SlackByEvents, signature
 from segue.adapters.slack.api import Api
-from segue.adapters.slack.webhook import SlackByEvents, signature
 from segue.adapters.telegram.adapter import HEADER, TelegramByWebhook, secret_of
 from segue.adapters.telegram.updates import Peer
 from segue.adapters.whatsapp.adapter import PROOF, WhatsApp

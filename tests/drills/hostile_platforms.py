@@ -18,9 +18,9 @@ from segue.adapters.signal.adapter import Signal
 from segue.adapters.signal.daemon import Daemon
 from segue.adapters.signal.envelopes import Envelope, Said
 from segue.adapters.signal.incoming import Hears
+from segue.adapters.slack.adapter import SlackByEvents, signature
 from segue.adapters.slack.api import Api as SlackApi
 from segue.adapters.slack.events import Callback, Command, Press
-from segue.adapters.slack.webhook import SlackByEvents, signature
 from segue.adapters.whatsapp.adapter import PROOF, WhatsApp
 from segue.adapters.whatsapp.adapter import signature as hub_signature
 from segue.adapters.whatsapp.graph import Graph

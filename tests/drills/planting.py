@@ -18,8 +18,8 @@ from segue.adapters.feishu import adapter as feishu_adapter
 from segue.adapters.feishu import directory as feishu_directory
 from segue.adapters.http import signature
 from segue.adapters.matrix import incoming as matrix_incoming
+from segue.adapters.slack import adapter as slack_adapter
 from segue.adapters.slack import incoming as slack_incoming
-from segue.adapters.slack import webhook as slack_webhook
 from segue.adapters.telegram import adapter as telegram_adapter
 from segue.adapters.telegram import updates as telegram_updates
 from segue.adapters.whatsapp import adapter as whatsapp_adapter
@@ -467,7 +467,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     ),
     Bug.SECRET_UNREAD: (Patch(telegram_adapter, "prove", _believing),),
     Bug.PROOFS_UNREAD: (
-        Patch(slack_webhook, "prove", _believing),
+        Patch(slack_adapter, "prove", _believing),
         Patch(whatsapp_adapter, "prove", _believing),
         Patch(feishu_adapter, "check", _believing),
     ),

@@ -30,7 +30,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from segue.adapters.slack.account import SCOPES
-from segue.adapters.slack.webhook import signature
+from segue.adapters.slack.adapter import signature
 from segue.core.lanes import Address
 from segue.core.messages import PLACEHOLDER
 from segue.core.values import Secret

@@ -79,8 +79,8 @@ async def running(
 ) -> AsyncIterator[Gateway]:
     """A gateway on Slack alone, which shows it as an agent; Ann is its host."""
     shelf = Shelf()
-    api, app = Api(Secret(TOKEN), there.url), Api(Secret(APP_TOKEN), there.url)
-    adapter = Slack("bot", api, app, shelf, view=View.AGENT, pace=BRISK)
+    api = Api(Secret(TOKEN), there.url, Secret(APP_TOKEN))
+    adapter = Slack("bot", api, shelf, view=View.AGENT, pace=BRISK)
     hosts = (Identity("slack", "bot", PEOPLE["Ann"]),)
     more: Any = {"account": account, "hosts": hosts, "probe": probe, "files": shelf, "grace": 0.1}
     try:

@@ -1,7 +1,6 @@
 """Slack, by an app of the host's."""
 
 from segue.adapters.slack.account import SlackAccount
-from segue.adapters.slack.adapter import Slack
-from segue.adapters.slack.webhook import SlackByEvents
+from segue.adapters.slack.adapter import Slack, SlackByEvents
 
 __all__ = ["Slack", "SlackAccount", "SlackByEvents"]

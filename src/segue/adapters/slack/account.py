@@ -3,16 +3,16 @@
 import json
 from collections.abc import Mapping
 from importlib.resources import files as packaged
-from typing import Any, Self
+from typing import Any
 from urllib.parse import quote
 
 from segue.adapters.shared.meeting import met
 from segue.adapters.shared.outcomes import calling, check_http
-from segue.adapters.slack.adapter import Slack
+from segue.adapters.shared.setup import keys_of, written
+from segue.adapters.slack.adapter import Slack, SlackByEvents
 from segue.adapters.slack.api import PUBLIC, Api
 from segue.adapters.slack.incoming import View
 from segue.adapters.slack.outgoing import Pace
-from segue.adapters.slack.webhook import SlackByEvents
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
 from segue.core.settings import DmThreads
@@ -24,7 +24,6 @@ MANIFEST: dict[str, Any] = json.loads((packaged(__package__) / "manifest.json").
 SCOPES: list[str] = MANIFEST["oauth_config"]["scopes"]["bot"]
 """What the app may do."""
 _MAKE = "https://api.slack.com/apps?new_app=1&manifest_json="
-_TOKENS = ("token", "app_token", "signing_secret")
 
 
 class SlackAccount(Value, frozen=True):
@@ -78,39 +77,28 @@ class SlackAccount(Value, frozen=True):
     @classmethod
     async def added(cls, answers: Mapping[str, str]) -> Added:
         """Ask Slack whose token it is and what it may do."""
-        keys = cls._of(answers)
-        async with calling(keys.bot) as api:
+        keys = keys_of(cls, answers)
+        async with calling(keys.calls) as api:
             me, has = await api.scopes()
-        if missing := [scope for scope in SCOPES if has is not None and scope not in has]:
-            fix = "Add it under OAuth & Permissions, install the app again, and give the new token."
-            raise Invalid("token", f"the app has no scope {', '.join(missing)}", fix)
-        if keys.listens:
-            async with calling(keys.app) as api:
-                try:
-                    await api.call("apps.connections.open")
-                except SendNever as error:
-                    fix = "Make one under Basic Information with the scope connections:write, and turn Socket Mode on."
-                    raise Invalid("app_token", str(error), fix) from error
-        name, way = str(me.get("user") or "segue"), "app_token" if keys.listens else "signing_secret"
+            if missing := [scope for scope in SCOPES if has is not None and scope not in has]:
+                fix = "Add it under OAuth & Permissions, install the app again, and give the new token."
+                raise Invalid("token", f"the app has no scope {', '.join(missing)}", fix)
+            try:
+                if keys.listens:
+                    await api.socket()
+            except SendNever as error:
+                fix = "Make one under Basic Information with the scope connections:write, and turn Socket Mode on."
+                raise Invalid("app_token", str(error), fix) from error
+        name = str(me.get("user") or "segue")
         said = f"The app is @{name} in {me.get('team')}, and has every scope that it needs."
-        written = {"view": str(keys.view), **({"api": keys.api} if keys.api != PUBLIC else {})}
         # Only who listens to a socket can wait for somebody to write.
         link = f"https://slack.com/app_redirect?channel={me.get('user_id')}&team={me.get('team_id') or ''}"
-        secrets = {"token": keys.token, way: getattr(keys, way)}
-        return Added(name, said, written, secrets, link=link if keys.listens else "")
+        return Added(name, said, *written(keys), link=link if keys.listens else "")
 
     @classmethod
     async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
         """Listen until a person writes in private."""
-        return await met(cls._of(answers).adapter, after)
-
-    @classmethod
-    def _of(cls, answers: Mapping[str, str]) -> Self:
-        view = answers.get("view", "").strip() or View.AGENT
-        if view not in tuple(View):
-            raise Invalid("view", f"{view!r} is no view", 'Write "agent" or "chat".')
-        secrets = {key: Secret(answers.get(key, "").strip()) for key in _TOKENS}
-        return cls(**secrets, view=View(view), api=(answers.get("api") or PUBLIC).rstrip("/"))
+        return await met(keys_of(cls, answers).adapter, after)
 
     @property
     def listens(self) -> bool:
@@ -118,19 +106,14 @@ class SlackAccount(Value, frozen=True):
         return bool(self.app_token.reveal())
 
     @property
-    def bot(self) -> Api:
-        """The Web API with the bot's token."""
-        return Api(self.token, self.api.rstrip("/"))
-
-    @property
-    def app(self) -> Api:
-        """The Web API with the token that opens sockets."""
-        return Api(self.app_token, self.api.rstrip("/"))
+    def calls(self) -> Api:
+        """The Web API, called with these tokens."""
+        return Api(self.token, self.api, self.app_token)
 
     async def greet(self, account: str, user: str) -> str:
         """Say hello in the private chat."""
         del account
-        async with calling(self.bot) as api:
+        async with calling(self.calls) as api:
             try:
                 await api.call("chat.postMessage", channel=user, text="Hello. Write to me here, or type /segue help.")
             except SendNever as error:
@@ -140,5 +123,5 @@ class SlackAccount(Value, frozen=True):
     def adapter(self, account: str, files: Files, pace: Pace = Pace()) -> Slack:  # noqa: B008 -- frozen
         """The adapter for this account: it opens a socket, unless Slack calls."""
         if self.listens:
-            return Slack(account, self.bot, self.app, files, view=self.view, pace=pace)
-        return SlackByEvents(account, self.bot, self.signing_secret, files, view=self.view, pace=pace)
+            return Slack(account, self.calls, files, view=self.view, pace=pace)
+        return SlackByEvents(account, self.calls, self.signing_secret, files, view=self.view, pace=pace)

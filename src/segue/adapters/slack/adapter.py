@@ -1,50 +1,61 @@
-"""The Slack adapter: one object per account, which keeps a socket open."""
+"""The Slack adapter: one object per account, which keeps a socket open or is called with signed events."""
 
+import asyncio
 import contextlib
-import logging
+import hashlib
+import hmac
+import json
 import time
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any, Literal
+from urllib.parse import parse_qsl
+
+from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
 
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Attachments
 from segue.adapters.shared.background import Gap, beside
-from segue.adapters.shared.downloads import Limits, NotFetched
+from segue.adapters.shared.decoding import decode
+from segue.adapters.shared.downloads import Limits, NotFetched, server_of
 from segue.adapters.shared.order import Work, in_order
 from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.rates import Limiter
-from segue.adapters.shared.sockets import Socket
+from segue.adapters.shared.sockets import Socket, line_to
 from segue.adapters.shared.threads import Openings
-from segue.adapters.slack.agent_view import READY, WORKING, AgentView
+from segue.adapters.shared.webhooks import door, from_json, posted, prove
+from segue.adapters.slack.agent_view import WORKING, AgentView
 from segue.adapters.slack.api import Api, Json
-from segue.adapters.slack.directory import Directory
-from segue.adapters.slack.events import Attachment, decode
+from segue.adapters.slack.events import Attachment
 from segue.adapters.slack.history import missed
 from segue.adapters.slack.incoming import Heard, Incoming, View
-from segue.adapters.slack.markup import escape, fits
+from segue.adapters.slack.markup import fits
 from segue.adapters.slack.outgoing import Outgoing, Pace
-from segue.adapters.slack.sockets import acknowledge, envelopes, opened
 from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.messages import File, Sending
-from segue.core.values import Moment
-from segue.errors import MessageGone, SendError
+from segue.core.values import Moment, Secret
+from segue.errors import Disconnected, MessageGone, SendError
 
-log = logging.getLogger(__name__)
-
-_LONGEST_TITLE = 200
 _PATIENCE = 1.0
 """Seconds that a call waits for its turn by itself; for longer, the gateway does."""
 _OVERLAP = 60.0
 """Seconds by which the kept place lies behind what was taken in: messages of several channels overtake each other."""
-_KEEP = 5.0
-"""Seconds between two times that the place is kept."""
 _PATIENT = 120.0
 """Seconds that Slack may ask to wait between two calls, when what was missed is read back later."""
 _PRESSED, _SOON = {"interactive", "slash_commands"}, 1.0
 """What somebody waits for with their finger on it, and the seconds that it waits for what came before it."""
+_LOOK = 60.0
+"""Seconds between two looks at whether Slack still knows the token."""
+_RETRIES = 600.0
+"""Seconds for which Slack calls again by itself."""
+_WINDOW = 300
+"""Seconds for which a signature holds."""
 
 
 class Slack:
@@ -61,7 +72,6 @@ class Slack:
         self,
         account: str,
         api: Api,
-        app: Api,
         files: Files,
         *,
         view: View = View.CHAT,
@@ -72,19 +82,16 @@ class Slack:
         self.account = account
         self._own = Account(self.platform, account)
         self._api = api
-        self._app = app
-        """The same with the token that opens sockets."""
-        self._files = files
         self._clock = clock
-        self._ticks = ticks
-        self._incoming = Incoming(self._own, Directory(self._api, ticks), view)
+        self._incoming = Incoming(self._own, api, view, ticks)
         limiter = Limiter(ticks, _PATIENCE)
-        self._agent = AgentView(self._api, limiter, view)
-        self._outgoing = Outgoing(self._api, files, pace, limiter, self._agent)
+        self._agent = AgentView(api, limiter, view)
+        self._outgoing = Outgoing(api, files, pace, limiter, self._agent)
         self._openings = Openings()
         self._attachments = Attachments(files, Limits(trusted=api.files, opens=(api.bearer,)))
-        self._kept = 0.0
         self._gap = Gap()
+        self._place = 0.0
+        """The time up to which what was said is taken in."""
         self.fits = fits
         self.send = self._outgoing.send
         self.edit = self._outgoing.edit
@@ -96,56 +103,63 @@ class Slack:
         """Let go of the connections."""
         self._openings.close()
         await self._api.close()
-        await self._app.close()
 
     async def run(self, intake: Intake) -> None:
-        """Keep a socket open until cancelled; an envelope is acknowledged once what it holds was accepted."""
+        """Keep a socket open until cancelled; each is opened at an address that Slack gives for one connection."""
         with connecting():
             await self._api.who()
             async with beside(f"what was missed on {self._own}", lambda: self._go_back(intake)):
                 while True:
-                    async with await opened(self._app) as socket:
+                    async with line_to("Slack", await self._api.socket()) as socket:
                         await in_order(self._works(socket, intake))
 
     async def _works(self, socket: Socket, intake: Intake) -> AsyncIterator[Work]:
-        """What there is to do about each envelope."""
-        async for envelope in envelopes(socket):
-            kind = str(envelope.get("type"))
-            if kind == "hello":
-                intake.connected()
-                yield Work(partial(self._catch_up, intake))
-            else:
-                yield self._taking(kind, envelope, socket, intake)
+        """What there is to do about each envelope, until Slack asks for another socket."""
+        async for raw in socket.told():
+            told = from_json(raw)
+            envelope = told if isinstance(told, dict) else {"payload": told}
+            match envelope.get("type"):
+                case "hello":
+                    intake.connected()
+                    yield Work(partial(self._catch_up, intake))
+                case "disconnect" if envelope.get("reason") == "link_disabled":
+                    raise Disconnected("Socket Mode is off. Turn it on in the app's settings.")
+                case "disconnect":
+                    return
+                case kind:
+                    yield self._taking(str(kind), envelope, socket, intake)
 
     def _taking(self, kind: str, envelope: Json, socket: Socket, intake: Intake) -> Work:
-        heard: list[Heard] = []
+        """An envelope that is acknowledged once what it holds was accepted."""
+        heard: Heard | None = None
 
         async def take() -> None:
-            if one := await self.take(kind, envelope.get("payload"), intake.accept):
-                heard.append(one)
-            await acknowledge(socket, envelope)
+            nonlocal heard
+            heard = await self.take(kind, envelope.get("payload"), intake.accept)
+            if "envelope_id" in envelope:
+                await socket.say(json.dumps({"envelope_id": envelope["envelope_id"]}))
 
         async def after(_: int) -> None:
-            for one in heard:
-                await self.let_go(one)
-                await self.keep(intake, one.arrival.at)
+            if heard is not None:
+                await self.let_go(heard)
+                await self.keep(intake, heard.arrival.at)
 
         return Work(take, after, _SOON if kind in _PRESSED else None)
 
     async def keep(self, intake: Intake, at: Moment) -> None:
-        """Keep the place, now and then, if nothing that was said before it is missing."""
-        if self._gap.is_closed and self._ticks() - self._kept >= _KEEP:
-            self._kept = self._ticks()
-            await intake.cursor.keep(f"{max(at - _OVERLAP, float(await intake.cursor.read() or 0)):.6f}")
+        """Keep the place, now and then."""
+        self._place = max(self._place, at - _OVERLAP)
+        await self._gap.keep(intake.cursor, f"{self._place:.6f}")
 
     async def _catch_up(self, intake: Intake, patience: float = 0.0) -> None:
         """Take in what was said while nobody listened: Slack tells a lost event again for a few minutes only."""
-        since = await intake.cursor.read()
-        if not since:
+        known = await intake.cursor.read()
+        self._place = float(known or int(self._clock()))
+        if not known:
             # What was said before the first time isn't answered.
-            await intake.cursor.keep(f"{int(self._clock())}.000000")
+            await intake.cursor.keep(f"{self._place:.6f}")
         with self._gap.closing(self._own):
-            for event in await missed(self._api, float(since), patience) if since else ():
+            for event in await missed(self._api, self._place, patience) if known else ():
                 await self.take("events_api", {"event": event}, intake.accept)
 
     async def _go_back(self, intake: Intake) -> None:
@@ -154,8 +168,7 @@ class Slack:
 
     async def take(self, kind: str, payload: Any, accept: Accept) -> Heard | None:
         """Take in one thing that was delivered; returns the message, if it is one."""
-        reading = self._incoming.read(kind, payload, await self._api.who(), self._clock())
-        heard = await self._own.or_letter(reading, payload)
+        heard = await self._own.or_letter(self._incoming.read(kind, payload, self._clock()), payload)
         if isinstance(heard, Letter):
             await accept(heard)
             return None
@@ -180,8 +193,9 @@ class Slack:
         return [await self._attachments.file(file.named, file.id, partial(self._find, file)) for file in attachments]
 
     async def _find(self, file: Attachment) -> str:
-        where = file.where or decode((await self._api.call("files.info", file=file.id)).get("file"), Attachment).where
-        if not self._api.is_own(where):
+        if not (where := file.where):
+            where = decode((await self._api.call("files.info", file=file.id)).get("file"), Attachment, "Slack").where
+        if server_of(where) != server_of(self._api.files):
             raise NotFetched("It isn't kept by Slack.")
         return where
 
@@ -200,13 +214,62 @@ class Slack:
 
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
         """Post the thread's root, unless it is there already."""
-        return await self._openings.open(key, lambda: self._open(parent.outside, title, key))
+        return await self._openings.open(key, lambda: self._outgoing.open(parent.outside, title, key))
 
-    async def _open(self, parent: Address, title: str, key: str) -> Address:
-        key = f"thread/{key}"
-        name = title.strip()[:_LONGEST_TITLE] or "Session"
-        # Whoever died while opening one opens it again soon.
-        root = await self._outgoing.root(parent, key)
-        opened = self._own.address(parent.chat, root or await self._outgoing.post(parent, escape(name), key))
-        await self._agent.status(opened, READY, name)
-        return opened
+
+class SlackByEvents(Slack):
+    """Speaks to Slack as one app, and is called with what people say to it."""
+
+    def __init__(self, account: str, api: Api, signing_secret: Secret, files: Files, **more: Any) -> None:
+        super().__init__(account, api, files, **more)
+        self._secret = signing_secret
+
+    def webhook(self, accept: Accept) -> ASGIApp:
+        """An ASGI application that answers 2xx only after `accept` returned."""
+
+        async def answer(request: Request) -> Response:
+            body = await posted(request)
+            self._prove(request, body)
+            kind, payload = _called(request, body)
+            if isinstance(payload, dict) and payload.get("type") == "url_verification":
+                return JSONResponse({"challenge": payload.get("challenge")})
+            with connecting():
+                heard = await self.take(kind, payload, accept)
+            return Response(background=BackgroundTask(self.let_go, heard) if heard else None)
+
+        return door(answer)
+
+    async def run(self, intake: Intake) -> None:
+        """Check the token now and then, and read back what was said while nobody could be called."""
+        with connecting():
+            await self._api.who()
+            intake.connected()
+            await self._catch_up(intake)
+            async with beside(f"what was missed on {self._own}", lambda: self._go_back(intake)):
+                while True:
+                    await asyncio.sleep(_LOOK)
+                    await self._api.call("auth.test")
+                    intake.connected()
+                    await self.keep(intake, self._clock() - _RETRIES)
+
+    def _prove(self, request: Request, body: bytes) -> None:
+        """Raise 401 unless the body was signed, and not long ago."""
+        at = request.headers.get("X-Slack-Request-Timestamp", "")
+        if not at.isascii() or not at.isdecimal() or abs(self._clock() - int(at[:20])) > _WINDOW:
+            raise HTTPException(401, "Send the X-Slack-Request-Timestamp of now.")
+        prove(request, "X-Slack-Signature", signature(self._secret, at, body))
+
+
+def signature(secret: Secret, at: str, body: bytes) -> str:
+    """The signature that Slack makes of a body; an empty one without a secret."""
+    signed = hmac.new(secret.reveal().encode(), b"v0:%s:%s" % (at.encode(), body), hashlib.sha256).hexdigest()
+    return f"v0={signed}" if secret.reveal() else ""
+
+
+def _called(request: Request, body: bytes) -> tuple[str, Any]:
+    """The kind and the content of a call, as Socket Mode would have it."""
+    text = body.decode(errors="backslashreplace")
+    if not request.headers.get("Content-Type", "").startswith("application/x-www-form-urlencoded"):
+        return "events_api", from_json(text)
+    fields = dict(parse_qsl(text, keep_blank_values=True))
+    return ("interactive", from_json(fields["payload"])) if "payload" in fields else ("slash_commands", fields)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from segue.adapters.shared.rates import Bucket, Limiter
+from segue.adapters.shared.recent import Recent
 from segue.adapters.slack.api import Api, Json
 from segue.adapters.slack.incoming import View
 from segue.adapters.slack.markup import streamable
@@ -23,7 +24,6 @@ WORKING, READY = "processing", "active"
 _STREAMS, _APPENDED = Bucket(10, 4.0), Bucket(30, 0.7)
 """The rates that Slack allows; what is begun is also stopped, under the same rate."""
 _LONGEST_TITLE, _LONGEST_STEP = 200, 256
-_REMEMBERED = 1000
 
 
 class _Shown(NamedTuple):
@@ -59,25 +59,23 @@ class AgentView:
         self._api = api
         self._limiter = limiter
         self.is_shown = view is View.AGENT
-        self._statuses: dict[Address, str] = {}
-        self._streams: dict[tuple[str, str], _Shown] = {}
+        self._statuses: Recent[Address, str] = Recent()
+        self._streams: Recent[tuple[str, str], _Shown] = Recent()
         """The streams that this process began, by chat and message."""
-        self._askers: dict[tuple[str, str], tuple[str, str]] = {}
+        self._askers: Recent[tuple[str, str], tuple[str, str]] = Recent()
         """The person and their team, by chat and message: in a channel a stream is for whoever is answered."""
         self._refused: set[tuple[str, str]] = set()
         """Chats and people for whom Slack begins no stream."""
 
     def asked(self, arrival: Arrival, team: str) -> None:
         """Remember who said something in a channel, if it is known from where they are."""
-        while len(self._askers) >= _REMEMBERED:
-            del self._askers[next(iter(self._askers))]
         if team:
             self._askers[arrival.place.address.chat, arrival.message] = arrival.speaker.identity.user, team
 
     async def status(self, thread: Address, status: str, title: str | None = None) -> None:
         """Show whether the agent works on a thread, and its first title; nobody waits for that."""
         if self.is_shown and thread.thread and self._statuses.get(thread) != status:
-            self._remember(thread, status)
+            self._statuses[thread] = status
             with contextlib.suppress(SendError):
                 await self._call("agents.sessions.setStatus", thread, status=status, title=title)
 
@@ -88,21 +86,19 @@ class AgentView:
 
     async def begin(self, ahead: Delivery) -> str | None:
         """Begin a stream, and return its message; None outside of threads, and in a channel for nobody who is known."""
-        chat, thread = ahead.address.chat, self.is_shown and ahead.address.thread
+        chat, thread = ahead.address.chat, ahead.address.thread
         asker = ("", "") if chat.startswith("D") else self._askers.get((chat, ahead.answered))
-        if (
-            not thread
-            or asker is None
-            or (chat, asker[0]) in self._refused
-            or self._limiter.take({"streams": _STREAMS})
-        ):
+        if not (self.is_shown and thread and asker):
             return None
-        to = {"recipient_user_id": asker[0] or None, "recipient_team_id": asker[1] or None}
-        about = {"channel": chat, "thread_ts": thread, "task_display_mode": "plan", **to}
+        user, team = asker
+        if (chat, user) in self._refused or self._limiter.take({"streams": _STREAMS}):
+            return None
+        about = {"channel": chat, "thread_ts": thread, "task_display_mode": "plan"}
+        to = {"recipient_user_id": user or None, "recipient_team_id": team or None}
         try:
-            message = str((await self._api.call("chat.startStream", **about))["ts"])
+            message = str((await self._api.call("chat.startStream", **about, **to))["ts"])
         except SendNever as error:
-            self._refused.add((chat, asker[0]))
+            self._refused.add((chat, user))
             log.warning("replies in %s grow by edits, since Slack lets this app begin no stream there: %s", chat, error)
             return None
         self._streams[chat, message] = _Shown()
@@ -118,7 +114,7 @@ class AgentView:
         if chunks := shown.until(then):
             async with self._limiter.paced({"appended": _APPENDED}):
                 # Nobody knows what stands there if the call breaks off.
-                del self._streams[here]
+                self._streams.pop(here, None)
                 try:
                     await self._api.call("chat.appendStream", channel=here[0], ts=here[1], chunks=chunks)
                 except SendLater:
@@ -136,28 +132,20 @@ class AgentView:
         if shown is None:
             return False
         if not shown.begins(delivery.text) or delivery.file or delivery.choices:
-            await self.end(delivery)
+            await self.stop(delivery)
             return False
         chunks = shown.until(shown.grown(delivery.text, ()))
+        return await self.stop(delivery, chunks=chunks or None, **more)
+
+    async def stop(self, delivery: Delivery, **more: Any) -> bool:
+        """Stop a stream, since it can't be edited before; False if it is none, or over already."""
+        about = {"channel": delivery.address.chat, "ts": delivery.message, "session_status": READY}
         try:
-            await self._stop(here, chunks=chunks or None, **more)
+            await self._api.call("chat.stopStream", **about, **more)
         except SendNever:
             return False
-        self._remember(delivery.address, READY)
+        self._statuses[delivery.address] = READY
         return True
-
-    async def end(self, delivery: Delivery) -> None:
-        """End a stream as it stands, if it is one: as long as it isn't over, it can't be edited."""
-        with contextlib.suppress(SendNever):
-            await self._stop((delivery.address.chat, delivery.message))
-
-    async def _stop(self, here: tuple[str, str], **more: Any) -> None:
-        await self._api.call("chat.stopStream", channel=here[0], ts=here[1], session_status=READY, **more)
 
     async def _call(self, method: str, thread: Address, **fields: Any) -> None:
         await self._api.call(method, channel_id=thread.chat, thread_ts=thread.thread, **fields)
-
-    def _remember(self, thread: Address, status: str) -> None:
-        if len(self._statuses) >= _REMEMBERED:
-            self._statuses.clear()
-        self._statuses[thread] = status

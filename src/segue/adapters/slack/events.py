@@ -1,12 +1,9 @@
 """Events of Slack's, decoded: the fields that are read, and nothing is trusted to have the right shape."""
 
-from typing import Any
-
-from segue.adapters.shared import decoding
 from segue.core.messages import File
 from segue.core.values import Value
 
-_KINDS = (
+_READ = (
     None,
     "message",
     "app_mention",
@@ -73,10 +70,9 @@ class Event(Value, frozen=True):
     inviter: str = ""
     title: str = ""
 
-    @property
-    def spoken(self) -> bool:
-        """Whether a person wrote it."""
-        return self.subtype in _SPOKEN and not self.bot_id and bool(self.user) and self.user != "USLACKBOT"
+    def is_by_person(self, me: str) -> bool:
+        """Whether a person wrote it, and no app: not this one either."""
+        return self.subtype in _SPOKEN and not self.bot_id and self.user not in ("", "USLACKBOT", me)
 
     @property
     def thread(self) -> str:
@@ -88,13 +84,7 @@ class Callback(Value, frozen=True):
     """An event as it is delivered."""
 
     event: Event
-    event_id: str = ""
     team_id: str = ""
-
-    @property
-    def seen_as(self) -> tuple[str, ...]:
-        """The key under which it would come again."""
-        return (f"event/{self.event_id}",) if self.event_id else ()
 
 
 class Command(Value, frozen=True):
@@ -145,9 +135,4 @@ class Press(Value, frozen=True):
 def is_known(raw: object) -> bool:
     """Whether an event is of a kind that is read at all; others have whatever fields they like."""
     event = raw.get("event") if isinstance(raw, dict) else None
-    return not isinstance(event, dict) or event.get("type") in _KINDS
-
-
-def decode(raw: object, kind: type[Value]) -> Any:
-    """What was delivered, from what JSON held; raises `Invalid`."""
-    return decoding.decode(raw, kind, "Slack")
+    return not isinstance(event, dict) or event.get("type") in _READ

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 
 from segue.adapters.slack.api import Api, Json
+from segue.core.values import Moment
 
 Pages = Callable[..., AsyncIterator[Json]]
 log = logging.getLogger(__name__)
@@ -16,44 +17,42 @@ _PAGE, _MOST = 100, 1000
 """Messages of a channel that are asked for at once, and in all."""
 
 
-async def missed(api: Api, since: float, patience: float = 0.0) -> list[Json]:
+async def missed(api: Api, since: Moment, patience: float) -> list[Json]:
     """The messages since a time in all channels that the app is in, as events, the oldest first.
 
     `patience` is how many seconds Slack may ask to wait between two calls.
     """
+    pages: Pages = partial(api.pages, patience=patience)
+    about = {"types": _KINDS, "exclude_archived": True, "limit": 200}
+    channels = [one async for one in pages("users.conversations", "channels", most=_CHANNELS + 1, **about)]
+    if len(channels) > _CHANNELS:
+        log.warning("the app is in more than %d channels: what was missed in the others isn't told", _CHANNELS)
     found: list[Json] = []
-    looked_at = 0
-    pages = partial(api.pages, patience=patience)
-    async for channel in pages("users.conversations", "channels", types=_KINDS, exclude_archived=True, limit=200):
-        if looked_at >= _CHANNELS:
-            log.warning("the app is in more than %d channels: what was missed in the others isn't told", _CHANNELS)
-            break
-        looked_at += 1
-        id = str(channel.get("id", ""))
-        found += [{**message, "type": "message", "channel": id} for message in await _in_channel(pages, id, since)]
-    return sorted(found, key=lambda message: _time(message.get("ts")))
+    for id in [str(channel.get("id", "")) for channel in channels[:_CHANNELS]]:
+        found += [{**message, "type": "message", "channel": id} async for message in _in_channel(pages, id, since)]
+    return sorted(found, key=lambda message: _time(message, "ts"))
 
 
-async def _in_channel(pages: Pages, channel: str, since: float) -> list[Json]:
+async def _in_channel(pages: Pages, channel: str, since: Moment) -> AsyncIterator[Json]:
     """What was said in a channel and in its threads; a thread is known by its root among the newest messages."""
-    found: list[Json] = []
+    about = {"channel": channel, "limit": _PAGE}
     seen = 0
-    async for message in pages("conversations.history", "messages", channel=channel, limit=_PAGE):
+    async for message in pages("conversations.history", "messages", most=_MOST, **about):
         seen += 1
-        said = _time(message.get("ts"))
-        if said > since:
-            found.append(message)
-        if _time(message.get("latest_reply")) > since:
-            root = str(message["ts"])
-            replies = pages("conversations.replies", "messages", channel=channel, ts=root, limit=_PAGE)
-            found += [one async for one in replies if one.get("ts") != root and _time(one.get("ts")) > since]
-        if (said <= since and seen >= _PAGE) or seen >= _MOST:
+        is_old = _time(message, "ts") <= since
+        if not is_old:
+            yield message
+        if _time(message, "latest_reply") > since:
+            root = message["ts"]
+            async for reply in pages("conversations.replies", "messages", ts=root, **about):
+                if reply.get("ts") != root and _time(reply, "ts") > since:
+                    yield reply
+        if is_old and seen >= _PAGE:
             break
-    return found
 
 
-def _time(ts: object) -> float:
+def _time(message: Json, name: str) -> Moment:
     try:
-        return float(str(ts or 0))
-    except ValueError:
+        return float(message.get(name) or 0)
+    except (TypeError, ValueError):
         return 0.0

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from markdown_it.tree import SyntaxTreeNode as Node
 
-from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, rendered, target, utf16
+from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, html_text, rendered, target, utf16
 from segue.core.text.markdown import READABLE, parse
 
 LONGEST = 4000
@@ -42,14 +42,13 @@ def streamable(text: str) -> bool:
 
 def escape(text: str) -> str:
     """A text in which Slack finds nothing to act upon, but for mentions of one person."""
-    return _MENTION.sub(r"<@\1>", _escaped(text))
+    return _MENTION.sub(r"<@\1>", html_text(text))
 
 
 def plain(text: str, names: Mapping[str, str]) -> str:
     """The words that somebody typed, without Slack's marks for people, channels and links."""
-    return _MARKED.sub(lambda found: _shown(found[1], names), text).replace("&lt;", "<").replace(
-        "&gt;", ">"
-    ).replace("&amp;", "&")  # fmt: skip
+    shown = _MARKED.sub(lambda found: _shown(found[1], names), text)
+    return shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def _shown(mark: str, names: Mapping[str, str]) -> str:
@@ -65,13 +64,9 @@ def _shown(mark: str, names: Mapping[str, str]) -> str:
             return f"[{label}]({what})" if label and label not in what else what
 
 
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def _link(node: Node, inside: Sequence[str]) -> str:
     """A link, if Slack takes it for one: what leads elsewhere is its text."""
-    url, text = _escaped(target(node)), "".join(inside)
+    url, text = html_text(target(node)), "".join(inside)
     if not url.startswith(("http://", "https://", "mailto:")) or "|" in url or "<" in text:
         return text or url
     return f"<{url}|{text.replace('|', '¦')}>" if text and text != url else f"<{url}>"
@@ -79,12 +74,12 @@ def _link(node: Node, inside: Sequence[str]) -> str:
 
 _MARKS: dict[str, Mark] = {
     **LINES,
-    **blocks(lambda code, _: fenced(_escaped(code))),
+    **blocks(lambda code, _: fenced(html_text(code))),
     "heading": between("*", "*"),
     "strong": between("*", "*"),
     "em": between("_", "_"),
     "s": between("~", "~"),
-    "code_inline": lambda node, _: f"`{_escaped(node.content)}`",
+    "code_inline": lambda node, _: f"`{html_text(node.content)}`",
     "link": _link,
     "image": _link,
 }

@@ -6,7 +6,10 @@ Law: each message carries the key of its delivery in its metadata, so that after
 from collections.abc import AsyncIterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from segue.adapters.shared.attachments import content_of
+from segue.adapters.shared.decoding import text_in
 from segue.adapters.shared.rates import Bucket, Limiter, Rate
 from segue.adapters.slack.agent_view import READY, AgentView
 from segue.adapters.slack.api import Api, Json
@@ -18,10 +21,9 @@ from segue.core.questions import buttons
 from segue.core.values import Value
 from segue.errors import SendNever
 
-_MARK = "segue_delivery"
 _PAGE, _MOST = 200, 2000
 """Messages of a history that are asked for at once, and in all."""
-_LONGEST_BUTTON = 75
+_LONGEST_BUTTON, _LONGEST_TITLE = 75, 200
 _QUIET = {"unfurl_links": False, "unfurl_media": False}
 """Slack would fetch what a link names, and so tell its server whatever the agent wrote into it."""
 
@@ -51,43 +53,42 @@ class Outgoing:
         ahead = delivery.text == PLACEHOLDER and not delivery.attempt
         if ahead and (begun := await self._agent.begin(delivery)):
             return begun
-        text, shown = await self._text(delivery), _buttons(delivery.choices)
+        fields = {"text": await self._text(delivery), **_buttons(delivery.choices)}
         if delivery.only and not there.chat.startswith("D"):
-            sent = await self._call(
-                there, "chat.postEphemeral", user=delivery.only, text=text, thread_ts=there.thread or None, **shown
-            )
-            return str(sent["message_ts"])
-        message = await self.post(there, text, delivery.key, **shown)
+            return str((await self._write("chat.postEphemeral", there, user=delivery.only, **fields))["message_ts"])
+        message = await self._post(there, delivery.key, **fields)
         await self._rest(delivery)
         return message
 
-    async def post(self, there: Address, text: str, key: str, **fields: Any) -> str:
-        """Write a message that can be found by its key."""
-        about = {"text": text, "metadata": _marked(key), "thread_ts": there.thread or None}
-        return str((await self._call(there, "chat.postMessage", **about, **_QUIET, **fields))["ts"])
+    async def open(self, parent: Address, title: str, key: str) -> Address:
+        """Post the root of a thread, unless it is there already."""
+        name, key = title.strip()[:_LONGEST_TITLE] or "Session", f"thread/{key}"
+        # Whoever died while opening one opens it again soon.
+        known = [str(one["ts"]) async for one in self._said(parent, most=_PAGE) if _key(one) == key]
+        opened = replace(parent, thread=known[0] if known else await self._post(parent, key, text=escape(name)))
+        await self._agent.status(opened, READY, name)
+        return opened
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of `delivery.message`."""
         final = bool(delivery.attempt)
-        if final and await self._agent.finish(delivery, metadata=_marked(delivery.key)):
+        marked = {"metadata": _marked(delivery.key)} if final else {}
+        if final and await self._agent.finish(delivery, **marked):
             return
         async with self._limiter.paced({"edits": self._pace.edits if final else self._pace.growing}):
-            text = await self._text(delivery)
-            fields = {"text": text, "attachments": [], **_buttons(delivery.choices)}
-            fields |= {"metadata": _marked(delivery.key)} if final else {}
-            await self._update(delivery, fields)
+            about = {"channel": delivery.address.chat, "ts": delivery.message, "text": await self._text(delivery)}
+            await self._update(delivery, {**about, "attachments": [], **_buttons(delivery.choices), **marked})
         await self._rest(delivery)
 
     async def _update(self, delivery: Delivery, fields: Json) -> None:
-        about = {"channel": delivery.address.chat, "ts": delivery.message, **fields}
         try:
-            await self._api.call("chat.update", **about)
+            await self._api.call("chat.update", **fields)
         except SendNever:
             if not self._agent.is_shown:
                 raise
             # A process that died may have left a stream that goes on, and can't be edited.
-            await self._agent.end(delivery)
-            await self._api.call("chat.update", **about)
+            await self._agent.stop(delivery)
+            await self._api.call("chat.update", **fields)
 
     async def find(self, delivery: Delivery) -> str | None:
         """The message that a delivery already made; it is younger than the one that it answers."""
@@ -100,25 +101,12 @@ class Outgoing:
                 return str(message["ts"])
         return None
 
-    async def root(self, there: Address, key: str) -> str | None:
-        """The root of a thread that was opened a moment ago."""
-        async for message in self._said(there, most=_PAGE):
-            if _key(message) == key:
-                return str(message["ts"])
-        return None
-
-    async def _said(self, there: Address, after: str = "", most: int = _MOST) -> AsyncIterator[Json]:
+    def _said(self, there: Address, after: str = "", most: int = _MOST) -> AsyncIterator[Json]:
         """What stands somewhere, with its metadata."""
-        about: Json = {"channel": there.chat, "limit": _PAGE, "include_all_metadata": True}
+        about: Json = {"channel": there.chat, "limit": _PAGE, "include_all_metadata": True, "ts": there.thread or None}
         about |= {"oldest": after} if after.replace(".", "").isdecimal() else {}
-        about |= {"ts": there.thread} if there.thread else {}
         method = "conversations.replies" if there.thread else "conversations.history"
-        looked_at = 0
-        async for message in self._api.pages(method, "messages", **about):
-            yield message
-            looked_at += 1
-            if looked_at >= most:
-                return
+        return self._api.pages(method, "messages", most=most, **about)
 
     async def _rest(self, delivery: Delivery) -> None:
         if delivery.attempt:
@@ -133,20 +121,23 @@ class Outgoing:
         link = f"<{uploaded.get('permalink')}|{escape(delivery.file.name)}>"
         return f"{text}\n{link}" if text else link
 
-    async def _call(self, there: Address, method: str, **fields: Any) -> Json:
+    async def _post(self, there: Address, key: str, **fields: Any) -> str:
+        """Write a message that can be found by its key."""
+        return str((await self._write("chat.postMessage", there, metadata=_marked(key), **_QUIET, **fields))["ts"])
+
+    async def _write(self, method: str, there: Address, **fields: Any) -> Json:
         """Write into a channel; if Slack asks for patience, the channel is left alone."""
         async with self._limiter.paced({f"channel/{there.chat}": self._pace.channel}):
-            return await self._api.call(method, channel=there.chat, **fields)
+            return await self._api.call(method, channel=there.chat, thread_ts=there.thread or None, **fields)
 
 
 def _marked(key: str) -> Json:
-    return {"event_type": _MARK, "event_payload": {"key": key}}
+    return {"event_type": "segue_delivery", "event_payload": {"key": key}}
 
 
 def _key(message: Json) -> str:
     """The key of the delivery that made a message; empty for others."""
-    metadata = message.get("metadata") or {}
-    return str((metadata.get("event_payload") or {}).get("key", "")) if metadata.get("event_type") == _MARK else ""
+    return text_in(message, "metadata", "event_payload", "key")
 
 
 def _buttons(choices: tuple[str, ...]) -> Json:
