@@ -4,9 +4,9 @@ from enum import StrEnum
 
 import pytest
 
-from segue.adapters.shared.setup import keys_of, written
+from segue.adapters.shared.setup import greeted, keys_of, written
 from segue.core.values import Secret, Value
-from segue.errors import Invalid
+from segue.errors import Disconnected, Invalid, SendError, SendLater, SendNever
 
 
 class Look(StrEnum):
@@ -39,3 +39,27 @@ def test_only_what_is_no_default_is_written() -> None:
         {"number": "7", "look": "fancy", "api": "http://a.example"},
         {"token": Secret("t"), "word": Secret("w")},
     )
+
+
+class Mouth:
+    """An API that says hello, or can't."""
+
+    def __init__(self, error: SendError | None = None) -> None:
+        self._error = error
+        self.closed = False
+
+    async def close(self) -> None:
+        self.closed = True
+
+    async def hello(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+async def test_whoever_adds_an_account_is_told_what_became_of_the_first_message() -> None:
+    assert await greeted("Irc", Mouth(), Mouth.hello) == "Said hello to you on Irc."
+    refuses = Mouth(SendNever("no strangers"))
+    assert await greeted("Irc", refuses, Mouth.hello) == "Irc didn't let me say hello: no strangers"
+    assert refuses.closed
+    with pytest.raises(Disconnected, match="not now"):
+        await greeted("Irc", Mouth(SendLater("not now")), Mouth.hello)

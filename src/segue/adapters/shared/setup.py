@@ -1,15 +1,18 @@
-"""Keys of an account that is being added: from the answers of whoever adds it, and as they are written down."""
+"""An account that is being added: its keys, from answers and as they are written down, and its first message."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from msgspec import NODEFAULT
 from msgspec.structs import fields
 
+from segue.adapters.shared.outcomes import calling
+from segue.core.contracts.adapters import Closes
 from segue.core.values import Secret, Value
-from segue.errors import Invalid
+from segue.errors import Invalid, SendNever
 
+C = TypeVar("C", bound=Closes)
 V = TypeVar("V", bound=Value)
 
 
@@ -29,6 +32,16 @@ def written(keys: Value) -> tuple[dict[str, str], dict[str, Secret]]:
     changed = {name: value for name, (value, default) in values.items() if default is NODEFAULT or value != default}
     secrets = {name: value for name, value in changed.items() if isinstance(value, Secret)}
     return {name: str(value) for name, value in changed.items() if name not in secrets}, secrets
+
+
+async def greeted(who: str, api: C, hello: Callable[[C], Awaitable[object]]) -> str:
+    """Say hello by a call of an API, which is then closed; returns what to tell whoever is adding the account."""
+    async with calling(api):
+        try:
+            await hello(api)
+        except SendNever as error:
+            return f"{who} didn't let me say hello: {error}"
+    return f"Said hello to you on {who}."
 
 
 def _read(key: str, kind: Any, said: str) -> Any:
