@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -294,7 +295,8 @@ async def test_what_cannot_be_read_back_yet_is_read_back_later(world: World, mon
     await world.slack._catch_up(intake)
     await world.slack.keep(intake, 1782239999.0)
     assert cursor.value == "1782234000.000000", "what was missed would never be looked for again"
-    later = asyncio.create_task(world.slack._go_back(intake))
+    read_back = partial(world.slack._catch_up, intake, 60.0)
+    later = asyncio.create_task(world.slack._gap.close_later(read_back))
     async with asyncio.timeout(60):
         while len(world.recorded.called("conversations.history")) < 2:  # noqa: ASYNC110 -- the server tells nobody
             await asyncio.sleep(0.01)

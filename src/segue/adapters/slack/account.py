@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from segue.adapters.shared.meeting import met
 from segue.adapters.shared.outcomes import calling, check_http
-from segue.adapters.shared.setup import keys_of, written
+from segue.adapters.shared.setup import greeted, keys_of, written
 from segue.adapters.slack.adapter import Slack, SlackByEvents
 from segue.adapters.slack.api import PUBLIC, Api
 from segue.adapters.slack.incoming import View
@@ -58,7 +58,6 @@ class SlackAccount(Value, frozen=True):
 
     @classmethod
     def questions(cls) -> tuple[SetupQuestion, ...]:
-        """The questions, in the order in which they are asked."""
         make = _MAKE + quote(json.dumps(MANIFEST, separators=(",", ":")), safe=",:/")
         bot = f"Make the app: open {make}\nand click Create, then Install to Workspace.\n"
         bot += "The Bot User OAuth Token, under OAuth & Permissions (xoxb-...)"
@@ -97,7 +96,6 @@ class SlackAccount(Value, frozen=True):
 
     @classmethod
     async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
-        """Listen until a person writes in private."""
         return await met(keys_of(cls, answers).adapter, after)
 
     @property
@@ -107,18 +105,12 @@ class SlackAccount(Value, frozen=True):
 
     @property
     def calls(self) -> Api:
-        """The Web API, called with these tokens."""
         return Api(self.token, self.api, self.app_token)
 
     async def greet(self, account: str, user: str) -> str:
-        """Say hello in the private chat."""
         del account
-        async with calling(self.calls) as api:
-            try:
-                await api.call("chat.postMessage", channel=user, text="Hello. Write to me here, or type /segue help.")
-            except SendNever as error:
-                return f"Slack didn't let me say hello: {error}"
-        return "Said hello to you on Slack."
+        hello = {"channel": user, "text": "Hello. Write to me here, or type /segue help."}
+        return await greeted("Slack", self.calls, lambda api: api.call("chat.postMessage", **hello))
 
     def adapter(self, account: str, files: Files, pace: Pace = Pace()) -> Slack:  # noqa: B008 -- frozen
         """The adapter for this account: it opens a socket, unless Slack calls."""

@@ -100,18 +100,22 @@ class Slack:
         self.rename = self._agent.rename
 
     async def close(self) -> None:
-        """Let go of the connections."""
         self._openings.close()
         await self._api.close()
 
     async def run(self, intake: Intake) -> None:
-        """Keep a socket open until cancelled; each is opened at an address that Slack gives for one connection."""
+        """Listen until cancelled; what can't be read back at once is read back beside that, with more patience."""
         with connecting():
             await self._api.who()
-            async with beside(f"what was missed on {self._own}", lambda: self._go_back(intake)):
-                while True:
-                    async with line_to("Slack", await self._api.socket()) as socket:
-                        await in_order(self._works(socket, intake))
+            read_back = partial(self._catch_up, intake, _PATIENT)
+            async with beside(f"what was missed on {self._own}", lambda: self._gap.close_later(read_back)):
+                await self._listen(intake)
+
+    async def _listen(self, intake: Intake) -> None:
+        """Keep a socket open; each is opened at an address that Slack gives for one connection."""
+        while True:
+            async with line_to("Slack", await self._api.socket()) as socket:
+                await in_order(self._works(socket, intake))
 
     async def _works(self, socket: Socket, intake: Intake) -> AsyncIterator[Work]:
         """What there is to do about each envelope, until Slack asks for another socket."""
@@ -162,10 +166,6 @@ class Slack:
             for event in await missed(self._api, self._place, patience) if known else ():
                 await self.take("events_api", {"event": event}, intake.accept)
 
-    async def _go_back(self, intake: Intake) -> None:
-        """Read back with more patience what couldn't be at once."""
-        await self._gap.close_later(lambda: self._catch_up(intake, _PATIENT))
-
     async def take(self, kind: str, payload: Any, accept: Accept) -> Heard | None:
         """Take in one thing that was delivered; returns the message, if it is one."""
         heard = await self._own.or_letter(self._incoming.read(kind, payload, self._clock()), payload)
@@ -173,8 +173,8 @@ class Slack:
             await accept(heard)
             return None
         if heard is not None:
-            self._agent.asked(heard.arrival, heard.team)
-            await accept(self._own.unfetched(heard.arrival, lambda: self._fetch(heard.attachments), payload))
+            self._agent.asked(heard)
+            await accept(self._own.unfetched(heard.arrival, lambda: self._fetch(heard.event.files), payload))
         return heard
 
     async def let_go(self, heard: Heard) -> None:
@@ -200,7 +200,6 @@ class Slack:
         return where
 
     async def delete(self, address: Address, message: str) -> None:
-        """Delete a message of ours."""
         with contextlib.suppress(MessageGone):
             await self._api.call("chat.delete", channel=address.chat, ts=message)
 
@@ -209,11 +208,9 @@ class Slack:
         await self._agent.status(address, WORKING)
 
     def mention(self, user: str) -> str:
-        """Somebody by their id."""
         return f"<@{user}>"
 
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
-        """Post the thread's root, unless it is there already."""
         return await self._openings.open(key, lambda: self._outgoing.open(parent.outside, title, key))
 
 
@@ -225,8 +222,6 @@ class SlackByEvents(Slack):
         self._secret = signing_secret
 
     def webhook(self, accept: Accept) -> ASGIApp:
-        """An ASGI application that answers 2xx only after `accept` returned."""
-
         async def answer(request: Request) -> Response:
             body = await posted(request)
             self._prove(request, body)
@@ -239,18 +234,15 @@ class SlackByEvents(Slack):
 
         return door(answer)
 
-    async def run(self, intake: Intake) -> None:
-        """Check the token now and then, and read back what was said while nobody could be called."""
-        with connecting():
-            await self._api.who()
+    async def _listen(self, intake: Intake) -> None:
+        """Read back what was said while nobody could be called, and check the token now and then."""
+        intake.connected()
+        await self._catch_up(intake)
+        while True:
+            await asyncio.sleep(_LOOK)
+            await self._api.call("auth.test")
             intake.connected()
-            await self._catch_up(intake)
-            async with beside(f"what was missed on {self._own}", lambda: self._go_back(intake)):
-                while True:
-                    await asyncio.sleep(_LOOK)
-                    await self._api.call("auth.test")
-                    intake.connected()
-                    await self.keep(intake, self._clock() - _RETRIES)
+            await self.keep(intake, self._clock() - _RETRIES)
 
     def _prove(self, request: Request, body: bytes) -> None:
         """Raise 401 unless the body was signed, and not long ago."""

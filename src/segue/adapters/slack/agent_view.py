@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from segue.adapters.shared.rates import Bucket, Limiter
 from segue.adapters.shared.recent import Recent
 from segue.adapters.slack.api import Api, Json
-from segue.adapters.slack.incoming import View
+from segue.adapters.slack.incoming import Heard, View
 from segue.adapters.slack.markup import streamable
 from segue.core.lanes import Address
-from segue.core.messages import Arrival, Delivery
+from segue.core.messages import Delivery
 from segue.errors import SendError, SendLater, SendNever
 
 log = logging.getLogger(__name__)
@@ -67,10 +67,11 @@ class AgentView:
         self._refused: set[tuple[str, str]] = set()
         """Chats and people for whom Slack begins no stream."""
 
-    def asked(self, arrival: Arrival, team: str) -> None:
+    def asked(self, heard: Heard) -> None:
         """Remember who said something in a channel, if it is known from where they are."""
-        if team:
-            self._askers[arrival.place.address.chat, arrival.message] = arrival.speaker.identity.user, team
+        event = heard.event
+        if team := event.user_team or event.team:
+            self._askers[event.channel, heard.arrival.message] = event.user, team
 
     async def status(self, thread: Address, status: str, title: str | None = None) -> None:
         """Show whether the agent works on a thread, and its first title; nobody waits for that."""
@@ -80,7 +81,6 @@ class AgentView:
                 await self._call("agents.sessions.setStatus", thread, status=status, title=title)
 
     async def rename(self, thread: Address, title: str) -> None:
-        """Call a thread something else."""
         if self.is_shown:
             await self._call("agents.sessions.rename", thread, title=title[:_LONGEST_TITLE])
 

@@ -1,23 +1,15 @@
 """Events of Slack's, decoded: the fields that are read, and nothing is trusted to have the right shape."""
 
+from segue.adapters.shared.decoding import text_in
 from segue.core.messages import File
 from segue.core.values import Value
 
-_READ = (
-    None,
-    "message",
-    "app_mention",
-    "member_joined_channel",
-    "agent_session_stopped",
-    "agent_session_title_changed",
-)
-_SPOKEN = frozenset({"", "file_share", "thread_broadcast", "me_message"})
+_READ = {"", "message", "app_mention", "member_joined_channel", "agent_session_stopped", "agent_session_title_changed"}
+_SPOKEN = {"", "file_share", "thread_broadcast", "me_message"}
 """Subtypes of messages that a person wrote."""
 
 
 class Attachment(Value, frozen=True):
-    """A file of a message."""
-
     id: str = ""
     name: str = ""
     mimetype: str = ""
@@ -66,7 +58,6 @@ class Event(Value, frozen=True):
     attachments: tuple[Shared, ...] = ()
     message: "Event | None" = None
     previous_message: "Event | None" = None
-    deleted_ts: str = ""
     inviter: str = ""
     title: str = ""
 
@@ -88,8 +79,6 @@ class Callback(Value, frozen=True):
 
 
 class Command(Value, frozen=True):
-    """A slash command."""
-
     command: str
     user_id: str
     channel_id: str
@@ -97,22 +86,12 @@ class Command(Value, frozen=True):
     text: str = ""
 
 
-class Named(Value, frozen=True):
-    """Somebody or something by its id."""
+class Part(Value, frozen=True):
+    """A part of a press: the person, the channel, the button, or the place of its message. Each has some of these."""
 
     id: str = ""
-
-
-class Action(Value, frozen=True):
-    """A button, as it was pressed."""
-
     value: str = ""
     action_ts: str = ""
-
-
-class Container(Value, frozen=True):
-    """The message that something was pressed in."""
-
     message_ts: str = ""
     thread_ts: str = ""
     is_ephemeral: bool = False
@@ -122,11 +101,11 @@ class Press(Value, frozen=True):
     """An interaction with a message."""
 
     type: str
-    user: Named
-    channel: Named = Named()
-    container: Container = Container()
+    user: Part
+    channel: Part = Part()
+    container: Part = Part()
     message: Event = Event()
-    actions: tuple[Action, ...] = ()
+    actions: tuple[Part, ...] = ()
     trigger_id: str = ""
     response_url: str = ""
     """The address at which what was pressed can be changed, also if only one person sees it."""
@@ -134,5 +113,4 @@ class Press(Value, frozen=True):
 
 def is_known(raw: object) -> bool:
     """Whether an event is of a kind that is read at all; others have whatever fields they like."""
-    event = raw.get("event") if isinstance(raw, dict) else None
-    return not isinstance(event, dict) or event.get("type") in _READ
+    return text_in(raw, "event", "type") in _READ

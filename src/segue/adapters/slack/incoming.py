@@ -14,7 +14,7 @@ from segue.adapters.shared.account import Account
 from segue.adapters.shared.decoding import decode, text_in
 from segue.adapters.shared.lookups import Lookups
 from segue.adapters.slack.api import Api, Json
-from segue.adapters.slack.events import Attachment, Callback, Command, Event, Press, is_known
+from segue.adapters.slack.events import Callback, Command, Event, Press, is_known
 from segue.adapters.slack.markup import MENTIONED, plain
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Kind, Place
@@ -36,13 +36,11 @@ class View(StrEnum):
 
 
 class Heard(Value, frozen=True):
-    """A message to the agent: the arrival, the files that are to be fetched for it, and the button that was pressed."""
+    """A message to the agent: the arrival, the event that it was read from, and the button that was pressed."""
 
     arrival: Arrival
-    attachments: tuple[Attachment, ...] = ()
+    event: Event
     press: Press | None = None
-    team: str = ""
-    """The workspace of whoever wrote it."""
 
 
 class Incoming:
@@ -76,14 +74,14 @@ class Incoming:
             case "message", "message_changed":
                 return await self._changed(event, me)
             case "message", "message_deleted":
-                return await self._deleted(event, event.deleted_ts, me)
+                return await self._deleted(event, me)
             case (("message" | "app_mention"), _):
                 return await self._said(event, event.ts, me)
             case "member_joined_channel", _ if event.user == me and event.inviter:
-                return Heard(await self._arrival(replace(event, user=event.inviter), id, brings_agent=True))
+                return await self._heard(replace(event, user=event.inviter), id, brings_agent=True)
             case ("agent_session_stopped" | "agent_session_title_changed") as done, _ if event.user and event.thread_ts:
                 text = Text("/stop" if done == "agent_session_stopped" else f"/title {event.title}")
-                return Heard(await self._arrival(event, id, (text,), mentions_agent=True))
+                return await self._heard(event, id, (text,), mentions_agent=True)
             case _:
                 return None
 
@@ -98,26 +96,24 @@ class Incoming:
         parts = (*((Text(text),) if text else ()), *(file.named for file in event.files))
         meant = event.type == "app_mention" or f"<@{me}" in event.text or event.parent_user_id == me
         said = replace(event, event_ts=event.ts)
-        arrival = await self._arrival(said, id, parts, edits=edits, cites=cites, mentions_agent=meant)
-        return Heard(arrival, event.files, team=event.user_team or event.team)
+        return await self._heard(said, id, parts, edits=edits, cites=cites, mentions_agent=meant)
 
     async def _changed(self, event: Event, me: str) -> Heard | None:
         """A change by its author; that Slack shows what a link leads to, or counts answers, is none."""
         now, before = event.message, event.previous_message
         if now is not None and now.subtype == "tombstone":
-            return await self._deleted(event, now.ts, me)
+            return await self._deleted(event, me)
         if now is None or (before is not None and before.text == now.text):
             return None
         changed = replace(now, type="message", channel=event.channel, files=(), attachments=())
         return await self._said(changed, f"{now.ts}/{event.event_ts or event.ts}", me, edits=now.ts)
 
-    async def _deleted(self, event: Event, gone: str, me: str) -> Heard | None:
+    async def _deleted(self, event: Event, me: str) -> Heard | None:
         """That a message is gone; Slack doesn't say by whom, so it counts as its author's doing."""
-        before, at = event.previous_message, event.event_ts or event.ts
-        if before is None or not before.is_by_person(me) or not gone:
+        gone, at = event.previous_message, event.event_ts or event.ts
+        if gone is None or not gone.is_by_person(me) or not gone.ts:
             return None
-        deleted = replace(before, channel=event.channel, event_ts=at)
-        return Heard(await self._arrival(deleted, f"{gone}/{at}", deletes=gone))
+        return await self._heard(replace(gone, channel=event.channel, event_ts=at), f"{gone.ts}/{at}", deletes=gone.ts)
 
     async def _command(self, command: Command, at: Moment) -> Heard:
         words = f"{command.command} {command.text}".strip()
@@ -125,7 +121,7 @@ class Incoming:
             words = f"/{command.text.strip() or 'help'}"
         used = Event(channel=command.channel_id, user=command.user_id, event_ts=str(at))
         parts = (Text(plain(words, {})),)
-        return Heard(await self._arrival(used, f"command.{command.trigger_id}", parts, mentions_agent=True))
+        return await self._heard(used, f"command.{command.trigger_id}", parts, mentions_agent=True)
 
     async def _press(self, press: Press, at: Moment) -> Heard | None:
         message, [action, *_] = press.container.message_ts or press.message.ts, press.actions or [None]
@@ -135,9 +131,9 @@ class Incoming:
         thread = thread if thread != message else ""
         used = Event(channel=press.channel.id, user=press.user.id, thread_ts=thread, event_ts=str(at))
         id, pressed = f"button.{press.trigger_id or action.action_ts}", Pressed(message, action.value)
-        return Heard(await self._arrival(used, id, pressed=pressed), press=press)
+        return await self._heard(used, id, press=press, pressed=pressed)
 
-    async def _arrival(self, event: Event, id: str, parts: Parts = (), **more: Any) -> Arrival:
+    async def _heard(self, event: Event, id: str, parts: Parts = (), press: Press | None = None, **more: Any) -> Heard:
         """Something that a person did in a channel; in the agent view a message of a private chat begins a thread."""
         if not event.channel:
             raise Invalid("channel", "it isn't named", "An event says where it happened.")
@@ -150,7 +146,8 @@ class Incoming:
         else:
             found = await self._look_up("conversations.info", "channel", event.channel)
             place = Place(address, Kind.GROUP, text_in(found, "name"), text_in(found, "topic", "value"))
-        return Arrival(place, id, self._account.speaker(event.user, name), parts, _moment(event.event_ts), **more)
+        speaker = self._account.speaker(event.user, name)
+        return Heard(Arrival(place, id, speaker, parts, _moment(event.event_ts), **more), event, press)
 
     async def _words(self, text: str, me: str) -> str:
         """The words without the agent's name before them, so that a command stands at their beginning."""
@@ -161,9 +158,8 @@ class Incoming:
     async def _name(self, user: str) -> str:
         """The name of a person; their id if it can't be had."""
         found = await self._look_up("users.info", "user", user)
-        return (
-            text_in(found, "profile", "display_name") or text_in(found, "real_name") or text_in(found, "name") or user
-        )
+        names = (text_in(found, "profile", "display_name"), text_in(found, "real_name"), text_in(found, "name"))
+        return next(filter(None, names), user)
 
     async def _look_up(self, method: str, of: str, id: str) -> Json:
         async def ask() -> Any:

@@ -22,12 +22,10 @@ MENTIONED = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
 
 
 def render(text: str) -> str:
-    """A text as Slack reads it."""
     return rendered(text, _MARKS, escape)
 
 
 def fits(text: str) -> bool:
-    """Whether a text goes out as one message."""
     if _WORST * len(text) <= LONGEST:
         return True
     return len(text) <= min(LONGEST, READABLE) and utf16(render(text)) <= LONGEST

@@ -48,7 +48,6 @@ class Outgoing:
         self._agent = agent
 
     async def send(self, delivery: Delivery) -> str:
-        """Send one message."""
         there = delivery.address
         ahead = delivery.text == PLACEHOLDER and not delivery.attempt
         if ahead and (begun := await self._agent.begin(delivery)):
@@ -70,7 +69,6 @@ class Outgoing:
         return opened
 
     async def edit(self, delivery: Delivery) -> None:
-        """Replace the text of `delivery.message`."""
         final = bool(delivery.attempt)
         marked = {"metadata": _marked(delivery.key)} if final else {}
         if final and await self._agent.finish(delivery, **marked):
