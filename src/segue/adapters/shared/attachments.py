@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from segue.adapters.shared.downloads import Limits, NotFetched, fetching
-from segue.adapters.shared.recent import Recent
+from segue.adapters.shared.lookups import Recent
 from segue.core.contracts.adapters import Files
 from segue.core.messages import File
 from segue.errors import Disconnected, Invalid, SendError, SendLater, SendNever

@@ -1,16 +1,18 @@
-"""Things that a platform tells when it is asked, such as names: asked now and then, and never waited for long."""
+"""Memory of what came last, and of what a platform tells when it is asked: now and then, never waited for long."""
 
 import asyncio
 import logging
 import time
+from collections import UserDict
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from segue.adapters.shared.recent import Recent
 from segue.core.contracts.database import Clock
 from segue.core.values import Moment
 from segue.errors import Invalid, SendError
 
+K = TypeVar("K")
+V = TypeVar("V")
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
@@ -19,6 +21,20 @@ _FRESH, _UNKNOWN = 600.0, 30.0
 _PATIENCE = 1.5
 """Seconds that a thing may take: some platforms want what people do acknowledged in three."""
 _MANY = 10_000
+
+
+class Recent(UserDict[K, V]):
+    """A dictionary of the things that were set last; the oldest is forgotten for one too many."""
+
+    def __init__(self, most: int = 1000) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.data.pop(key, None)
+        self.data[key] = value
+        if len(self.data) > self._most:
+            del self.data[next(iter(self.data))]
 
 
 class Lookups:

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from segue.adapters.shared.lookups import Recent
 from segue.adapters.shared.rates import Bucket, Limiter
-from segue.adapters.shared.recent import Recent
 from segue.adapters.slack.api import Api, Json
 from segue.adapters.slack.incoming import Heard, View
 from segue.adapters.slack.markup import streamable

@@ -1,6 +1,6 @@
 """Memory of what came last."""
 
-from segue.adapters.shared.recent import Recent
+from segue.adapters.shared.lookups import Recent
 
 
 def test_what_was_set_last_is_remembered_longest() -> None:
