@@ -18,6 +18,7 @@ from segue.core.messages import Citation, Citing, Text
 from segue.errors import Disconnected, Invalid, SendLater, SendNever
 from segue.testing import Inbox
 from segue.testing.contracts.base import a_delivery
+from segue.testing.harness import Given
 from tests.adapters.discord import DiscordHarness
 from tests.servers.discord import TOKEN, LocalDiscord, local_discord
 
@@ -210,3 +211,18 @@ async def test_a_session_is_resumed_elsewhere_if_its_server_is_gone(harness: Dis
     async with harness.deliver(harness.adapter(), inbox.accept):
         await inbox.gets("meanwhile")
     assert (town.identified, town.resumed) == (1, 1)
+
+
+async def test_a_file_that_does_not_come_is_given_up_though_the_line_is_made_again(harness: DiscordHarness) -> None:
+    town, inbox, adapter, chat = harness.town, Inbox(), harness.adapter(), harness.town.private()
+    async with harness.deliver(adapter, inbox.accept):
+        town.says(chat, "before")
+        await inbox.gets("before")
+    town.broken = True
+    town.says(chat, "look", attachments=town.backend.store_attachments(int(chat), [("cat.png", b"a cat")]))
+    for _ in range(2):
+        with pytest.raises(Disconnected, match="couldn't be fetched"):
+            await adapter.run(Given(inbox.accept, harness.cursor))
+    async with harness.deliver(adapter, inbox.accept):
+        await inbox.gets("look")
+    assert inbox.said[-1].remarks == ("cat.png wasn't taken in. The platform doesn't give it.",)

@@ -101,6 +101,8 @@ class LocalDiscord:
         """Headers that tell how many more calls are allowed."""
         self.forbidden = ""
         """The end of paths at which the bot may write nothing."""
+        self.broken = False
+        """Whether no file can be had now."""
         self.patience = 0.0
         """Seconds for which calls are refused, if they are."""
         self._sessions: dict[str, _Session] = {}
@@ -263,6 +265,8 @@ class LocalDiscord:
         self._nonces.clear()
 
     async def cdn(self, request: web.Request) -> web.Response:
+        if self.broken:
+            raise web.HTTPServiceUnavailable
         blob = self.backend.cdn.get(CDN_BASE + request.path.removeprefix("/cdn"))
         return web.Response(body=blob) if blob is not None else web.Response(status=404)
 
