@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from segue.adapters.matrix import MatrixAccount, encryption, homeserver
+from segue.adapters.matrix import MatrixAccount, ciphers, homeserver
+from segue.adapters.matrix.ciphers import ENCRYPTED
 from segue.adapters.matrix.homeserver import Homeserver
-from segue.adapters.matrix.outgoing import ENCRYPTED
 from segue.core.accounts import Reach
 from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.agents import Agent
@@ -239,7 +239,7 @@ async def test_an_encrypted_room_is_refused_with_one_line_where_the_extra_is_mis
     town: MatrixHarness, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = town.people["Ann"]
-    monkeypatch.setattr(encryption, "find_spec", lambda _: None)
+    monkeypatch.setattr(ciphers, "find_spec", lambda _: None)
     sealed = {"type": "m.room.encryption", "state_key": "", "content": {"algorithm": "m.megolm.v1.aes-sha2"}}
     secret = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x", "session_id": "s", "sender_key": "k"}
     async with running(town, EchoAgent()):
@@ -565,10 +565,11 @@ async def test_nobody_at_home_is_for_later(tmp_path: Path) -> None:
 
 
 async def test_a_password_gives_a_token_and_the_bot_can_speak_first(town: MatrixHarness) -> None:
-    ann, server = town.people["Ann"], Homeserver(town.server.url, town.bot.id)
+    ann, server = town.people["Ann"], Homeserver(town.server.url, town.bot.id, password=Secret("wrong"))
     with pytest.raises(SendNever, match="M_FORBIDDEN"):
-        await server.log_in(Secret("wrong"))
-    token = await server.log_in(Secret("p"))
+        await server.log_in()
+    server.password = Secret("p")
+    token = await server.log_in()
     assert (await server.whoami())[0] == town.bot.id
     room = await server.begin_chat(ann.id)
     await server.close()

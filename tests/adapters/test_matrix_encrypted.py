@@ -198,7 +198,7 @@ async def test_processes_that_speak_by_turns_take_no_step_of_a_ratchet_twice(
 async def test_what_cannot_be_read_is_said_once_and_a_key_that_comes_late_opens_what_waits(
     town: MatrixHarness, eve: Encrypting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("segue.adapters.matrix.encryption.unread._PATIENCE", 0.2)
+    monkeypatch.setattr("segue.adapters.matrix.unread._PATIENCE", 0.2)
     monkeypatch.setattr("segue.adapters.matrix.adapter._SOON", 200)
     sync, held, hold = Homeserver.sync, list[Any](), asyncio.Event()
 
@@ -303,7 +303,7 @@ async def test_keys_that_another_client_made_vouch_for_the_device_by_their_recov
             keys = msgspec.structs.replace(town.keys, recovery=Secret(given))
             adapter = keys.adapter("main", Folder(town.folder))
             async with town.deliver(adapter, Inbox().accept):
-                await until(lambda adapter=adapter: adapter._outgoing._follows)  # type: ignore[misc]
+                await until(lambda adapter=adapter: adapter._ciphers._follows)  # type: ignore[misc]
                 await town.settles()
             assert any(trouble in one for one in adapter.troubles) if trouble else adapter.troubles == []
             await adapter.close()
@@ -332,23 +332,26 @@ async def test_a_device_whose_keys_are_lost_says_so_and_speaks_in_the_clear_else
 async def test_sessions_are_found_again_whatever_their_ids_and_the_newest_of_many_alone() -> None:
     chest, account, other = Chest(), OlmAccount(), OlmAccount()
     other.generate_one_time_keys(50)
-    ring, ids = Keyring("D", Secret("t"), {}), []
+    ring, ids = Keyring(chest, "D", Secret("t")), []
     for one_time_key in other.one_time_keys["curve25519"].values():
         session = OutboundSession(account, other.identity_keys["curve25519"], one_time_key)
         ring.save_session("a/key", session)
         ids.append(session.id)
     assert any("/" in id for id in ids)
-    await ring.keep(chest)
-    again = Keyring("D", Secret("t"), await chest.read())
+    await ring.keep()
+    again = Keyring(chest, "D", Secret("t"))
+    await again.open()
     found = [session.id for session in again.load_sessions()["a/key"]]
     assert found == ids[:-9:-1], "nobody fills the locker by beginning anew"
-    await again.keep(chest)
+    await again.keep()
     assert len(chest.things) == 8
 
 
 async def test_keys_open_by_the_account_s_secret_alone(town: MatrixHarness) -> None:
     async with town.deliver(town.adapter(), Inbox().accept):
         await town.settles()
-    [(name, kept)] = [one for one in town.chest.things.items() if one[0].endswith("/account")]
+    [name] = [name for name in town.chest.things if name.endswith("/account")]
+    ring = Keyring(town.chest, name.split("/")[1], Secret("another"))
+    await ring.open()
     with pytest.raises(Disconnected, match="were kept with another token"):
-        Keyring(name.split("/")[1], Secret("another"), {name: kept}).load_account()
+        ring.load_account()

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from segue.adapters.matrix import Matrix, MatrixAccount, encryption, homeserver
+from segue.adapters.matrix import Matrix, MatrixAccount, ciphers, homeserver
 from segue.adapters.matrix.content import attached, edited, message
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.rooms import Rooms
@@ -149,7 +149,7 @@ class Line:
 @pytest.fixture
 async def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Line]:
     # What was recorded has no keys in it.
-    monkeypatch.setattr(encryption, "find_spec", lambda _: None)
+    monkeypatch.setattr(ciphers, "find_spec", lambda _: None)
     server, listener = Recorded(), Listener("127.0.0.1", 0)
     async with serving(server.app(), listener):
         adapter = MatrixAccount(listener.url, BOT, Secret("t")).adapter("main", Folder(tmp_path))
@@ -593,7 +593,7 @@ async def test_at_the_homeservers_own_limits_every_answer_is_seen_to_grow(
     """Answers of four seconds: a few right after each other, and many as fast as a homeserver takes them for long."""
     clock = HandClock()
     server = Homeserver(line.adapter._server.url, BOT, Secret("t"))
-    adapter = Matrix("main", server, Folder(tmp_path), frozenset(), Bucket(10, 5.0), clock=clock)
+    adapter = Matrix("main", server, Folder(tmp_path), lambda _: False, Bucket(10, 5.0), clock=clock)
     allowed, written, grew = Bucket(10, 5.0), list[float](), list[int]()
 
     async def writes(delivery: Delivery) -> str:

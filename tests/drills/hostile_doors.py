@@ -18,7 +18,6 @@ from segue.adapters.http.incoming import Sent
 from segue.adapters.matrix.adapter import Matrix
 from segue.adapters.matrix.events import Content, Event
 from segue.adapters.matrix.homeserver import _TYPES, PRIVATE_CHATS, Homeserver, Json
-from segue.adapters.matrix.invitations import Inviters
 from segue.adapters.shared.connections import Returned
 from segue.adapters.shared.rates import Bucket
 from segue.adapters.shared.web import Web
@@ -428,7 +427,7 @@ class Doors:
         server.batches = [server.batch(str(n)) for n in range(1, count // 20 + 2)]
         home = Homeserver("http://127.0.0.1:9", BOT)
         home._web = Wire(server, self._dice)
-        adapter = Matrix("main", home, Shelf(), Inviters.EVERYBODY, Bucket(1, 1.0))
+        adapter = Matrix("main", home, Shelf(), lambda _: True, Bucket(1, 1.0))
         # What ids no database keeps, its locker doesn't either.
         adapter.remember(OwnLocker(self._gateway._patient, adapter))
         cursor, done = Bookmark("0"), list[Case]()

@@ -7,16 +7,15 @@ from typing import Annotated
 from msgspec import Meta
 
 from segue.adapters.matrix.adapter import Matrix
+from segue.adapters.matrix.ciphers import is_installed
 from segue.adapters.matrix.content import message
-from segue.adapters.matrix.encryption import Opens, is_installed
 from segue.adapters.matrix.homeserver import Homeserver
-from segue.adapters.matrix.invitations import Inviters
-from segue.adapters.shared.outcomes import check_http
+from segue.adapters.shared.outcomes import calling, check_http
 from segue.adapters.shared.rates import Bucket
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, SetupQuestion
 from segue.core.values import Secret, Value
-from segue.errors import Disconnected, Invalid, SendError, SendNever
+from segue.errors import Invalid, SendNever
 
 _USER = re.compile(r"@[^:\s]+:\S+")
 _NO_ENCRYPTION = " For encrypted rooms, which many clients make of private chats, run `segue install matrix`."
@@ -59,14 +58,13 @@ class MatrixAccount(Value, frozen=True):
     @classmethod
     def questions(cls) -> tuple[SetupQuestion, ...]:
         """The questions: a password or a token is enough."""
+        others = "Who beside you may bring it into rooms of several people (ids, empty: nobody)"
         return (
             SetupQuestion("homeserver", "The address of the homeserver, such as https://matrix.example.org"),
             SetupQuestion("user", "The bot's own id there, such as @segue:example.org"),
             SetupQuestion("password", "Its password (empty: you have a token)", secret=True, default=""),
             SetupQuestion("token", "Its access token (empty: you gave the password)", secret=True, default=""),
-            SetupQuestion(
-                "inviters", "Who beside you may bring it into rooms of several people (ids, empty: nobody)", default=""
-            ),
+            SetupQuestion("inviters", others, default=""),
         )
 
     @classmethod
@@ -77,17 +75,13 @@ class MatrixAccount(Value, frozen=True):
         if not password and not token.reveal():
             raise Invalid("token", "there is neither a password nor a token", "Give one of the two.")
         keys = cls(url, user, token, tuple(answers.get("inviters", "").replace(",", " ").split()))
-        server = Homeserver(url, user, token)
-        try:
-            if not token.reveal():
-                token = await server.log_in(Secret(password))
-            owner, _ = await server.whoami()
-        except SendNever as error:
-            raise Invalid("password", str(error), "See whether the id and the password are right.") from error
-        except SendError as error:
-            raise Disconnected(str(error)) from error
-        finally:
-            await server.close()
+        async with calling(Homeserver(url, user, token, Secret(password))) as server:
+            try:
+                if not token.reveal():
+                    token = await server.log_in()
+                owner, _ = await server.whoami()
+            except SendNever as error:
+                raise Invalid("password", str(error), "See whether the id and the password are right.") from error
         if owner != keys.user:
             raise Invalid("user", f"the token is {owner}'s, not {keys.user}'s", "Put one of the two right.")
         said = f"The bot is {owner}, and its homeserver answers." + ("" if is_installed() else _NO_ENCRYPTION)
@@ -98,17 +92,17 @@ class MatrixAccount(Value, frozen=True):
     async def greet(self, account: str, user: str) -> str:
         """Begin a private chat that isn't encrypted, and say hello there."""
         del account
-        server = Homeserver(self.homeserver, self.user, self.token)
-        try:
+        async with calling(self._server()) as server:
             room = await server.begin_chat(user)
             await server.send(room, "hello", message("Hello. Write to me here, or type /help."))
-        finally:
-            await server.close()
         return "Said hello to you on Matrix: accept the invitation, and write there. That chat isn't encrypted."
 
     def adapter(self, account: str, files: Files) -> Matrix:
         """The adapter for this account."""
-        server = Homeserver(self.homeserver, self.user, self.token)
-        inviters = Inviters.EVERYBODY if self.public else frozenset((*self.inviters, *self.allow))
-        opens = Opens(self.recovery, self.password)
-        return Matrix(account, server, files, inviters, Bucket(self.burst, 1 / self.rate), opens)
+        return Matrix(account, self._server(), files, self._may_invite, Bucket(self.burst, 1 / self.rate))
+
+    def _server(self) -> Homeserver:
+        return Homeserver(self.homeserver, self.user, self.token, self.password, self.recovery)
+
+    def _may_invite(self, user: str) -> bool:
+        return self.public or user in self.inviters or user in self.allow

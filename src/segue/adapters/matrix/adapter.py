@@ -1,18 +1,18 @@
 """The Matrix adapter: one user of one homeserver."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from uuid import uuid4
 
+from segue.adapters.matrix.ciphers import INSTALL, Ciphers, is_installed
 from segue.adapters.matrix.content import edited, fits, mention, message
-from segue.adapters.matrix.encryption import Ciphers, Opens, is_installed
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.incoming import Incoming
-from segue.adapters.matrix.invitations import Invitations, Inviters
-from segue.adapters.matrix.outgoing import INSTALL, Outgoing
+from segue.adapters.matrix.invitations import Invitations
 from segue.adapters.matrix.rooms import Rooms
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import content_of
+from segue.adapters.shared.decoding import inside
 from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.rates import Bucket, Limiter, Rate
 from segue.core.contracts.adapters import Connection, Files, Intake
@@ -46,9 +46,8 @@ class Matrix:
         account: str,
         server: Homeserver,
         files: Files,
-        inviters: frozenset[str] | Inviters,
+        may_invite: Callable[[str], bool],
         pace: Bucket,
-        opens: Opens = Opens(),  # noqa: B008 -- frozen
         clock: Clock = time.monotonic,
     ) -> None:
         self.account = account
@@ -58,16 +57,13 @@ class Matrix:
         self._pace = pace
         self._rooms = Rooms(server)
         self._own = Account(self.platform, account, server.space)
-        self._invitations = Invitations(self._own, server, self._rooms, inviters)
-        self._ciphers = Ciphers(server, opens)
-        self._outgoing = out = Outgoing(server, self._rooms, self._ciphers)
-        self._incoming = Incoming(self._own, server, self._rooms, files, self._invitations, self._ciphers, out)
+        self._invitations = Invitations(self._own, server, self._rooms, may_invite)
+        self._ciphers = Ciphers(server, self._rooms)
+        self._incoming = Incoming(self._own, server, self._rooms, files, self._invitations, self._ciphers)
 
     def remember(self, locker: Locker) -> None:
-        """Take the locker."""
-        self._ciphers.remember(locker)
-        for part in (self._invitations, self._rooms, self._incoming.unread):
-            part.locker = locker
+        for part in (self._ciphers, self._rooms, self._incoming):
+            part.remember(locker)
 
     @property
     def troubles(self) -> Sequence[str]:
@@ -77,78 +73,69 @@ class Matrix:
 
     async def run(self, intake: Intake) -> None:
         """Follow the sync; its token moves on once everything before it was accepted."""
-        with connecting(), self._outgoing.following():
-            await self._check()
+        with connecting(), self._ciphers.following():
+            owner, _ = await self._server.whoami()
+            if owner != self._server.user:
+                # The agent would answer itself.
+                fix = "Put one of the two right."
+                raise Disconnected(f"the access token is {owner}'s, not {self._server.user}'s. {fix}")
             self._rooms.forget()
-            await self._invitations.recall()
             await self._ciphers.begin()
-            await self._incoming.unread.recall()
+            await self._incoming.recall()
             since, wait = await intake.cursor.read(), 0
             while True:
                 batch = await self._server.sync(since, wait)
                 intake.connected()
-                if since:
-                    await self._incoming.take(batch, since, intake.accept)
-                else:
-                    await self._incoming.begin(batch, intake.accept)
+                await self._incoming.take(batch, since, intake.accept)
                 since, wait = str(batch["next_batch"]), _SOON if self._incoming.unread.hurry else _WAIT
                 await intake.cursor.keep(since)
 
-    async def _check(self) -> None:
-        """Refuse a token of somebody else's: the agent would answer itself."""
-        owner, _ = await self._server.whoami()
-        if owner != self._server.user:
-            raise Disconnected(f"the access token is {owner}'s, not {self._server.user}'s. Put one of the two right.")
-
     def fits(self, text: str) -> bool:
-        """Whether a text goes out as one event."""
         return fits(text)
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message; the homeserver knows a transaction that it has seen."""
         there = await self._now(delivery.address)
-        private = (await self._rooms.get(there.chat)).kind is Kind.DM
-        content = await self._content(delivery, there, "" if private else delivery.answered)
-        return await self._write(delivery, there, delivery.key, content)
+        if delivery.file is not None:
+            file = await content_of(self._files, delivery.file)
+            content = await self._ciphers.attached(there.chat, delivery.file, file, there.thread, delivery.text)
+        else:
+            private = (await self._rooms.get(there.chat)).kind is Kind.DM
+            content = message(delivery.text, there.thread, "" if private else delivery.answered)
+        return await self._write(delivery, there.chat, delivery.key, content)
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of a message."""
         there = await self._now(delivery.address, delivery.message)
         # A homeserver takes edits of what somebody deleted, and nobody sees them: the final text is worth a look.
-        if delivery.attempt and await self._server.redacted(there.chat, delivery.message):
-            raise MessageGone("Somebody deleted the message.")
+        if delivery.attempt:
+            now = await self._server.event(there.chat, delivery.message)
+            if "redacted_because" in inside(now, "unsigned"):
+                raise MessageGone("Somebody deleted the message.")
         # A transaction of its own for each: a text may come back after another, and wouldn't be shown again.
         key, content = f"{delivery.key}/edit/{uuid4().hex}", edited(delivery.message, delivery.text)
-        await self._write(delivery, there, key, content)
+        await self._write(delivery, there.chat, key, content)
 
     async def delete(self, address: Address, message: str) -> None:
-        """Delete a message of ours."""
-        await self._server.redact((await self._now(address, message)).chat, message)
-
-    async def _content(self, delivery: Delivery, there: Address, answers: str) -> Json:
-        file = delivery.file
-        if file is None:
-            return message(delivery.text, there.thread, answers)
-        content = await content_of(self._files, file)
-        return await self._outgoing.attached(there.chat, file, content, there.thread, delivery.text)
+        room = (await self._now(address, message)).chat
+        # Asked again, it is the same redaction.
+        await self._server.call("PUT", ("rooms", room, "redact", message, f"delete-{message}"), {})
 
     async def typing(self, address: Address) -> None:
-        """Show that the agent writes."""
-        await self._server.typing(await self._rooms.now(address.chat), _TYPING)
+        there = ("rooms", await self._rooms.now(address.chat), "typing", self._server.user)
+        await self._server.call("PUT", there, {"typing": True, "timeout": _TYPING})
 
     def mention(self, user: str) -> str:
-        """Somebody by their id."""
         return mention(user)
 
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
         """Post the thread's root; the thread is named after it."""
         there = await self._now(parent)
-        root = await self._outgoing.put(there.chat, key, message(title))
+        root = await self._ciphers.put(there.chat, key, message(title))
         # Whoever wrote the parent into the settings needn't know its space; replies come from this one.
         return self._own.address(parent.chat, root)
 
     async def close(self) -> None:
-        """Let go of the connections."""
         await self._server.close()
 
     async def _now(self, address: Address, event: str = "") -> Address:
@@ -156,17 +143,17 @@ class Matrix:
 
         Events aren't taken along: one that is edited stays where it was, what is said in a thread comes without it.
         """
-        self._outgoing.look()
+        self._ciphers.look()
         chat, thread = await self._rooms.now(address.chat), address.thread
-        if chat != address.chat and event and await self._server.event(chat, event) is None:
+        if chat != address.chat and event and not await self._server.event(chat, event):
             chat = address.chat
-        if chat != address.chat and thread and await self._server.event(chat, thread) is None:
+        if chat != address.chat and thread and not await self._server.event(chat, thread):
             thread = ""
         return Address(address.platform, address.account, address.space, chat, thread)
 
-    async def _write(self, delivery: Delivery, there: Address, key: str, content: Json) -> str:
+    async def _write(self, delivery: Delivery, room: str, key: str, content: Json) -> str:
         async with self._limiter.paced(self._wanted(delivery)):
-            return await self._outgoing.put(there.chat, key, content)
+            return await self._ciphers.put(room, key, content)
 
     def _wanted(self, delivery: Delivery) -> dict[str, Bucket | Rate]:
         """The share of the pace that a message takes: of a reply that grows, less and less the emptier the bucket."""

@@ -2,12 +2,12 @@
 
 import logging
 import re
-from collections.abc import Iterable
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import msgspec
 
+from segue.adapters.shared.decoding import inside, listed
 from segue.core.messages import File, Part, Text
 from segue.core.values import converted
 
@@ -24,8 +24,6 @@ AUTOMATED = "org.matrix.msc3955.automated"
 
 
 class InReplyTo(msgspec.Struct, frozen=True):
-    """The message that is answered."""
-
     event_id: str
 
 
@@ -40,29 +38,22 @@ class Relation(msgspec.Struct, frozen=True):
 
     @property
     def thread(self) -> str:
-        """The root of the thread that it is in."""
         return self.event_id if self.rel_type == "m.thread" else ""
 
     @property
     def replaces(self) -> str:
-        """The event that it is an edit of."""
         return self.event_id if self.rel_type == "m.replace" else ""
 
     @property
     def quotes(self) -> str:
-        """The event that it answers."""
         return self.in_reply_to.event_id if self.in_reply_to and not self.is_falling_back else ""
 
 
 class Mentioned(msgspec.Struct, frozen=True):
-    """Who is meant."""
-
     user_ids: tuple[str, ...] = ()
 
 
 class About(msgspec.Struct, frozen=True):
-    """Known facts about a file."""
-
     mimetype: str | None = None
     size: int | None = None
 
@@ -85,7 +76,6 @@ class Content(msgspec.Struct, frozen=True):
 
     @property
     def by_a_bot(self) -> bool:
-        """Whether a program wrote it."""
         return self.msgtype == "m.notice" or self.automated is True
 
     @property
@@ -151,45 +141,18 @@ class Event(msgspec.Struct, frozen=True):
 
     def makes(self, user: str, membership: str) -> bool:
         """Whether it is that somebody was invited, joined or left, and wasn't that before."""
-        if self.type != "m.room.member" or self.state_key != user or self.content.get("membership") != membership:
-            return False
-        return self.before != membership
+        told = self.type == "m.room.member" and self.state_key == user and self.content.get("membership") == membership
+        return told and self.before != membership
 
     @property
     def before(self) -> str:
         """Somebody's membership before this event."""
-        former = self.unsigned.get("prev_content")
-        return str(former.get("membership", "")) if isinstance(former, dict) else ""
+        return str(inside(self.unsigned, "prev_content").get("membership", ""))
 
 
 class Opened(Event, frozen=True):
     """An event that came encrypted."""
 
 
-def inside(raw: object, *path: str) -> dict[str, Any]:
-    """An object inside of what was told; an empty one if there is none."""
-    for name in path:
-        raw = raw.get(name) if isinstance(raw, dict) else None
-    return raw if isinstance(raw, dict) else {}
-
-
 def events_in(raw: object, *path: str) -> list[Any]:
-    """The events inside of what was told."""
-    told = inside(raw, *path).get("events")
-    return told if isinstance(told, list) else []
-
-
-def decode(raw: object, kind: type[Event] = Event) -> Event:
-    """An event; raises `msgspec.ValidationError`."""
-    return converted(raw, kind)
-
-
-def understood(raw: Iterable[object], kind: type[T]) -> list[T]:
-    """The facts about a room that can be understood; the others aren't needed."""
-    found = []
-    for one in raw:
-        try:
-            found.append(converted(one, kind))
-        except msgspec.ValidationError as error:
-            log.warning("something that was told about a room can't be understood: %s", error)
-    return found
+    return listed(inside(raw, *path).get("events"))

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from segue.adapters.matrix.events import SEALED, inside
+from segue.adapters.matrix.events import SEALED
+from segue.adapters.shared.decoding import inside, listed
 from segue.adapters.shared.downloads import Limits, NotFetched, fetching
 from segue.adapters.shared.web import Web
 from segue.core.messages import File
@@ -27,39 +28,54 @@ PRIVATE_CHATS = "m.direct"
 """The account data that lists them."""
 _PAGE = 100
 _NOTHING: Json = {"not_types": ["*"]}
+NONE = Secret("")
 _MXC = re.compile(r"mxc://([\w.:\[\]-]*[\w\]]/[\w-]+)", re.ASCII)
 """An address in the media store; dots alone would lead out of it."""
+
+
+class Unproven(SendNever):
+    """The homeserver wants a proof first that the call is the account's own."""
+
+    def __init__(self, session: Plain) -> None:
+        super().__init__("the homeserver asks for the account's password: give it as `password`.")
+        self.session = session
 
 
 class Homeserver:
     """Calls one homeserver for one user; raises nothing but `SendError`s."""
 
-    def __init__(self, url: str, user: str, token: Secret = Secret("")) -> None:  # noqa: B008 -- frozen
+    def __init__(
+        self, url: str, user: str, token: Secret = NONE, password: Secret = NONE, recovery: Secret = NONE
+    ) -> None:
         self.url = url
         self.user = user
         self.space = user.partition(":")[2]
         self.token = token
+        self.password = password
+        """For homeservers that ask for it before they believe that a device is the account's."""
+        self.recovery = recovery
+        """The recovery key or phrase of keys that another client made."""
         self._web = Web(f"the homeserver at {url}", url)
 
     async def close(self) -> None:
-        """Let go of the connections."""
         await self._web.close()
 
     async def whoami(self) -> tuple[str, str]:
         """The user and the device whose token it is; not every token is a device's."""
-        told = await self._get("account", "whoami")
+        told = inside(await self.call("GET", ("account", "whoami")))
         return str(told.get("user_id")), str(told.get("device_id") or "")
 
-    async def log_in(self, password: Secret) -> Secret:
-        """An access token for a password; it is used from now on."""
-        body = {
-            "type": "m.login.password",
-            "identifier": {"type": "m.id.user", "user": self.user},
-            "password": password.reveal(),
-            "initial_device_display_name": "Segue",
-        }
+    async def log_in(self) -> Secret:
+        """An access token for the password; it is used from now on."""
+        body = {**self._proof, "initial_device_display_name": "Segue"}
         self.token = Secret(_text(await self.call("POST", ("login",), body), "access_token"))
         return self.token
+
+    @property
+    def _proof(self) -> Json:
+        """The account's password, as the homeserver takes it."""
+        user = {"type": "m.id.user", "user": self.user}
+        return {"type": "m.login.password", "identifier": user, "password": self.password.reveal()}
 
     async def begin_chat(self, person: str) -> str:
         """A new private room with somebody, which isn't encrypted; returns its id."""
@@ -78,7 +94,7 @@ class Homeserver:
         }
         chosen = json.dumps({"room": room, "presence": _NOTHING, "account_data": {"types": [PRIVATE_CHATS]}})
         query = {"filter": chosen, "timeout": str(wait), "set_presence": "online"}
-        batch: Json = await self._get("sync", query=query | ({"since": since} if since else {}))
+        batch = inside(await self.call("GET", ("sync",), query=query | ({"since": since} if since else {})))
         _text(batch, "next_batch")
         return batch
 
@@ -87,56 +103,42 @@ class Homeserver:
         query = {"dir": "b", "limit": str(_PAGE), "filter": json.dumps({"types": _TYPES})}
         while start:
             there = {"from": start} | ({"to": end} if end else {})
-            page = await self._get("rooms", room, "messages", query=query | there)
-            for event in _list(page.get("chunk")):
+            page = inside(await self.call("GET", ("rooms", room, "messages"), query=query | there))
+            for event in listed(page.get("chunk")):
                 yield event
             following = page.get("end")
             start = following if isinstance(following, str) and following != start else ""
 
-    async def event(self, room: str, event: str) -> Json | None:
-        """One event; None if there is no such, or none that may be seen."""
-        found: Json | None = await self._get("rooms", room, "event", event, slowest=_SLOWEST_EVENT, missing=None)
-        return found
-
-    async def redacted(self, room: str, event: str) -> bool:
-        """Whether somebody deleted an event."""
-        found = await self.event(room, event) or {}
-        return "redacted_because" in (found.get("unsigned") or {})
+    async def event(self, room: str, event: str) -> Json:
+        """One event; empty if there is no such, or none that may be seen."""
+        return await self._known("rooms", room, "event", event, slowest=_SLOWEST_EVENT)
 
     async def state(self, room: str) -> list[Json]:
-        """The state of a room now."""
-        return _list(await self.call("GET", ("rooms", room, "state"), b""))
+        return listed(await self.call("GET", ("rooms", room, "state")))
 
     async def goes_on(self, room: str) -> str:
         """The room that another one says stands for it; empty if it says none, or nothing that the bot may see."""
-        told = await self._get("rooms", room, "state", "m.room.tombstone", missing={})
+        told = await self._known("rooms", room, "state", "m.room.tombstone")
         return str(told.get("replacement_room", ""))
 
     async def rooms(self) -> list[str]:
         """The rooms that the bot is in."""
-        return _list((await self._get("joined_rooms")).get("joined_rooms"))
+        return listed(inside(await self.call("GET", ("joined_rooms",))).get("joined_rooms"))
 
     async def join(self, room: str, via: str) -> None:
         """Come into a room that a server knows."""
         await self.call("POST", ("join", room), {}, {"server_name": via, "via": via})
 
-    async def leave(self, room: str) -> None:
-        """Go out of a room."""
-        await self.call("POST", ("rooms", room, "leave"), {})
-
     async def private_chats(self) -> frozenset[str]:
         """The rooms that the bot's account has marked as private chats."""
-        return frozenset(room for rooms in (await self._private()).values() for room in rooms if isinstance(room, str))
+        marked = (await self.account_data(PRIVATE_CHATS)).values()
+        return frozenset(room for rooms in marked for room in listed(rooms) if isinstance(room, str))
 
     async def mark_private(self, person: str, room: str) -> None:
         """Mark a room as a private chat with somebody, as clients do."""
-        marked = await self._private()
-        rooms = [*dict.fromkeys([*marked.get(person, []), room])]
+        marked = await self.account_data(PRIVATE_CHATS)
+        rooms = [*dict.fromkeys([*listed(marked.get(person)), room])]
         await self.call("PUT", ("user", self.user, "account_data", PRIVATE_CHATS), {**marked, person: rooms})
-
-    async def _private(self) -> dict[str, list[Any]]:
-        told = await self.account_data(PRIVATE_CHATS)
-        return {person: rooms for person, rooms in told.items() if isinstance(rooms, list)}
 
     async def send(self, room: str, transaction: str, content: Json) -> str:
         """Write; the same transaction gives the same event."""
@@ -144,37 +146,24 @@ class Homeserver:
         path = ("rooms", room, "send", kind, transaction)
         return _text(await self.call("PUT", path, content), "event_id")
 
-    async def redact(self, room: str, event: str) -> None:
-        """Take the content of an event away; asked again, it is the same redaction."""
-        await self.call("PUT", ("rooms", room, "redact", event, f"delete-{event}"), {})
-
-    async def typing(self, room: str, milliseconds: int) -> None:
-        """Show that the bot writes."""
-        await self.call("PUT", ("rooms", room, "typing", self.user), {"typing": True, "timeout": milliseconds})
-
     async def account_data(self, kind: str) -> Json:
         """What the account keeps on the homeserver under a name."""
-        found: Json = await self._get("user", self.user, "account_data", kind, missing={})
-        return found
+        return await self._known("user", self.user, "account_data", kind)
 
-    async def upload_identity(self, keys: Json, password: Secret) -> None:
-        """Let others know the keys by which the account vouches for its devices; this may need a password."""
-        path = "/_matrix/client/v3/keys/device_signing/upload"
-        answer = await self._web.call("POST", path, keys, self._opens)
-        told = inside(self._web.told(answer))
-        if answer.status == _UNAUTHORIZED and "session" in told and password.reveal():
-            proof = {"type": "m.login.password", "session": told["session"], "password": password.reveal()}
-            body = {**keys, "auth": {**proof, "identifier": {"type": "m.id.user", "user": self.user}}}
-            await self.call("POST", ("keys", "device_signing", "upload"), body)
-        elif answer.status == _UNAUTHORIZED and "session" in told:
-            raise SendNever("the homeserver asks for the account's password: give it as `password`.")
-        elif answer.status != _OK:
-            raise self._web.refused(answer, None, f"{told.get('errcode')}: {told.get('error')}")
+    async def upload_identity(self, keys: Json) -> None:
+        """Let others know the keys by which the account vouches for its devices; this may need the password."""
+        path = ("keys", "device_signing", "upload")
+        try:
+            await self.call("POST", path, keys)
+        except Unproven as error:
+            if not self.password.reveal():
+                raise
+            await self.call("POST", path, {**keys, "auth": {**self._proof, "session": error.session}})
 
     async def upload(self, name: str, media: str, content: bytes) -> str:
         """Put a file into the media store; returns its mxc address."""
-        path = f"/_matrix/media/v3/upload?{urlencode({'filename': name})}"
-        return _text(await self._asked("POST", path, content, {"Content-Type": media}), "content_uri")
+        told = await self.call("POST", ("upload",), content, {"filename": name}, api="media", media=media)
+        return _text(told, "content_uri")
 
     async def download(self, mxc: str, keep: Callable[[AsyncIterator[bytes]], Awaitable[File]]) -> File:
         """Keep a file of the media store; raises `NotFetched` for one that can't be had."""
@@ -184,55 +173,44 @@ class Homeserver:
         async with fetching(url, Limits(trusted=self.url, opens=tuple(self._opens.items()))) as chunks:
             return await keep(chunks)
 
-    async def _get(
-        self, *path: str, query: Mapping[str, str] | None = None, slowest: float = 0.0, missing: Any = SendNever
-    ) -> Any:
-        """The answer to a question; what `missing` says if there is nothing, or nothing that the bot may see."""
+    async def _known(self, *path: str, slowest: float = 0.0) -> Json:
+        """What is there; empty if there is nothing, or nothing that the bot may see."""
         try:
-            answer = await self.call("GET", path, b"", query, slowest)
+            return inside(await self.call("GET", path, slowest=slowest))
         except SendNever:
-            if missing is SendNever:
-                raise
-            return missing
-        if not isinstance(answer, dict):
-            raise SendUnsure(f"{self.url} answered what no homeserver does")
-        return answer
-
-    async def call(
-        self,
-        method: str,
-        path: tuple[str, ...],
-        body: Json | bytes,
-        query: Mapping[str, str] | None = None,
-        slowest: float = 0.0,
-    ) -> Any:
-        """Call a method of the client API; returns what it answers."""
-        there = "/".join(quote(part, safe="") for part in path)
-        asked = f"?{urlencode(query)}" if query else ""
-        return await self._asked(method, f"/_matrix/client/v3/{there}{asked}", body, {}, slowest)
+            return {}
 
     @property
     def _opens(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token.reveal()}"} if self.token.reveal() else {}
 
-    async def _asked(
-        self, method: str, path: str, body: Json | bytes, headers: dict[str, str], slowest: float = 0.0
+    async def call(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        body: Json | bytes = b"",
+        query: Mapping[str, str] | None = None,
+        *,
+        api: str = "client",
+        media: str = "application/json",
+        slowest: float = 0.0,
     ) -> Any:
-        answer = await self._web.call(method, path, body, headers | self._opens, slowest)
+        """Call a method of the homeserver; returns what it answers."""
+        there = "/".join(quote(part, safe="") for part in (api, "v3", *path))
+        asked = f"/_matrix/{there}?{urlencode(query or {})}"
+        answer = await self._web.call(method, asked, body, {"Content-Type": media, **self._opens}, slowest)
         told = self._web.told(answer)
         if answer.status == _OK:
             return told
-        said = told if isinstance(told, dict) else {}
+        said = inside(told)
         if said.get("errcode") in _LOGGED_OUT:
             # Not lost: the host can bring the account back with a new token.
             raise SendLater("the homeserver doesn't know the access token. Run `segue add matrix` again.")
+        if answer.status == _UNAUTHORIZED and "session" in said:
+            raise Unproven(said["session"])
         wait = said.get("retry_after_ms", _PATIENCE if answer.status == _TOO_MANY else None)
         seconds = wait / 1000 if isinstance(wait, int | float) else None
         raise self._web.refused(answer, seconds, f"{said.get('errcode')}: {said.get('error')}")
-
-
-def _list(told: object) -> list[Any]:
-    return told if isinstance(told, list) else []
 
 
 def _text(answer: object, name: str) -> str:

@@ -2,11 +2,11 @@
 
 from contextlib import suppress
 
-import msgspec
-
-from segue.adapters.matrix.events import Event, understood
+from segue.adapters.matrix.events import Event
 from segue.adapters.matrix.homeserver import Homeserver, Json
-from segue.core.contracts.lockers import Locker, NoLocker, Thing
+from segue.adapters.shared.decoding import inside, understood
+from segue.adapters.shared.drawers import Drawer
+from segue.core.contracts.lockers import Locker, NoLocker
 from segue.core.lanes import Address, Kind, Place
 from segue.errors import Outdated, SendNever
 
@@ -50,7 +50,6 @@ class Room:
         return Kind.DM if alone and (self.direct or len(self.came) <= _PRIVATE) else Kind.GROUP
 
     def place(self, address: Address) -> Place:
-        """An address in this room with what is known about it."""
         return Place(address, self.kind, self.name, self.topic)
 
     def heed(self, event: Event) -> None:
@@ -59,10 +58,9 @@ class Room:
         match event.type:
             case "m.room.member" if event.state_key is not None:
                 self.came.add(event.state_key)
+                self.names.pop(event.state_key, None)
                 if said.get("membership") in ("join", "invite"):
                     self.names[event.state_key] = _text(said.get("displayname"))
-                else:
-                    self.names.pop(event.state_key, None)
             case "m.room.name":
                 self.name = _text(said.get("name"))
             case "m.room.topic":
@@ -84,15 +82,18 @@ class Rooms:
 
     def __init__(self, server: Homeserver) -> None:
         self._server = server
-        self.locker: Locker = NoLocker()
+        self.remember(NoLocker())
         self._known: dict[str, Room] = {}
         self._direct: frozenset[str] | None = None
+
+    def remember(self, locker: Locker) -> None:
+        self._encrypted = Drawer(locker, "encrypted/")
 
     async def get(self, room: str, *following: str) -> Room:
         """A room as it is now; into one that stands for another, the same people come one by one."""
         if room not in self._known:
             found = Room()
-            for event in understood(await self._server.state(room), Event):
+            for event in understood(await self._server.state(room), Event, "a room"):
                 found.heed(event)
             await self.seal(room, found)
             if await self.agree(found.continues, room):
@@ -107,13 +108,12 @@ class Rooms:
 
     async def seal(self, room: str, found: Room) -> None:
         """Remember that a room is encrypted, whatever its homeserver says of it later."""
-        name = f"encrypted/{room}"
-        kept = (await self.locker.read(name)).get(name)
+        kept = (await self._encrypted.read(room)).get(room)
         if kept is not None:
-            found.encryption = {**msgspec.json.decode(kept.value), **(found.encryption or {})}
+            found.encryption = {**kept, **(found.encryption or {})}
         elif found.encryption is not None:
             with suppress(Outdated):  # somebody else has just done so
-                await self.locker.keep({name: Thing(msgspec.json.encode(found.encryption).decode())})
+                await self._encrypted.keep({room: found.encryption})
 
     async def agree(self, old: str, new: str) -> bool:
         """Whether a room says that another one, which says that it continues it, stands for it.
@@ -140,7 +140,6 @@ class Rooms:
             self._known[room].heed(event)
 
     def leave(self, room: str) -> None:
-        """A room isn't followed any more."""
         self._known.pop(room, None)
 
     def forget(self) -> None:
@@ -151,8 +150,7 @@ class Rooms:
 
 def before(created: dict[str, object]) -> str:
     """The room that a new one says it continues."""
-    former = created.get("predecessor")
-    return _text(former.get("room_id")) if isinstance(former, dict) else ""
+    return _text(inside(created, "predecessor").get("room_id"))
 
 
 def _text(value: object) -> str:
