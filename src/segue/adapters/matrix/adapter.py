@@ -14,12 +14,12 @@ from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import content_of
 from segue.adapters.shared.decoding import inside
 from segue.adapters.shared.outcomes import connecting
-from segue.adapters.shared.rates import Bucket, Limiter, Rate
+from segue.adapters.shared.rates import Bucket, Limiter
 from segue.core.contracts.adapters import Connection, Files, Intake
 from segue.core.contracts.database import Clock
 from segue.core.contracts.lockers import Locker
 from segue.core.lanes import Address, Kind
-from segue.core.messages import PLACEHOLDER, Delivery, Sending
+from segue.core.messages import Delivery, Sending
 from segue.errors import Disconnected, MessageGone
 
 _WAIT = 30_000
@@ -27,9 +27,6 @@ _WAIT = 30_000
 _SOON = 5_000
 """The same while a message can't be read, and people are to be told."""
 _TYPING = 6_000
-_WRITTEN = "written"
-_KEPT_BACK = 5
-"""Of the messages that may be written at once, one in so many is kept for final texts, not for replies that grow."""
 
 
 class Matrix:
@@ -40,6 +37,8 @@ class Matrix:
     connection = Connection.ONE
     largest_file = 50 * 1024 * 1024
     """The size that homeservers take unless their owners say otherwise."""
+    fits = staticmethod(fits)
+    mention = staticmethod(mention)
 
     def __init__(
         self,
@@ -90,9 +89,6 @@ class Matrix:
                 since, wait = str(batch["next_batch"]), _SOON if self._incoming.unread.hurry else _WAIT
                 await intake.cursor.keep(since)
 
-    def fits(self, text: str) -> bool:
-        return fits(text)
-
     async def send(self, delivery: Delivery) -> str:
         """Send one message; the homeserver knows a transaction that it has seen."""
         there = await self._now(delivery.address)
@@ -105,7 +101,6 @@ class Matrix:
         return await self._write(delivery, there.chat, delivery.key, content)
 
     async def edit(self, delivery: Delivery) -> None:
-        """Replace the text of a message."""
         there = await self._now(delivery.address, delivery.message)
         # A homeserver takes edits of what somebody deleted, and nobody sees them: the final text is worth a look.
         if delivery.attempt:
@@ -124,9 +119,6 @@ class Matrix:
     async def typing(self, address: Address) -> None:
         there = ("rooms", await self._rooms.now(address.chat), "typing", self._server.user)
         await self._server.call("PUT", there, {"typing": True, "timeout": _TYPING})
-
-    def mention(self, user: str) -> str:
-        return mention(user)
 
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
         """Post the thread's root; the thread is named after it."""
@@ -152,18 +144,5 @@ class Matrix:
         return Address(address.platform, address.account, address.space, chat, thread)
 
     async def _write(self, delivery: Delivery, room: str, key: str, content: Json) -> str:
-        async with self._limiter.paced(self._wanted(delivery)):
+        async with self._limiter.paced(self._limiter.share(delivery, self._pace)):
             return await self._ciphers.put(room, key, content)
-
-    def _wanted(self, delivery: Delivery) -> dict[str, Bucket | Rate]:
-        """The share of the pace that a message takes: of a reply that grows, less and less the emptier the bucket."""
-        pace = self._pace
-        if delivery.attempt:
-            return {_WRITTEN: pace}
-        # Only what streams was never attempted before: it may wait, so that the final text needn't.
-        size = pace.size - pace.size // _KEPT_BACK
-        if delivery.text == PLACEHOLDER:
-            # It shows nothing by itself: it is sent if there is room for the first words, too.
-            return {_WRITTEN: Bucket(max(1, size - 1), pace.seconds)}
-        slower = pace.seconds * self._limiter.used(_WRITTEN, pace)
-        return {_WRITTEN: Bucket(max(1, size), pace.seconds), "shown": Rate(1, slower)}

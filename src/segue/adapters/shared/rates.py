@@ -6,11 +6,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from segue.core.contracts.database import Clock
+from segue.core.messages import PLACEHOLDER, Delivery
 from segue.core.values import Moment, Value
 from segue.errors import SendLater
 
 _MANY = 10_000
 """Keys after which those that count for nothing any more are dropped."""
+_WRITTEN = "written"
+_KEPT_BACK = 5
+"""Of the messages that may be written at once, one in so many is kept for final texts, not for replies that grow."""
 
 
 class Rate(Value, frozen=True):
@@ -92,9 +96,17 @@ class Limiter:
             self._drop(now)
         return 0.0
 
-    def used(self, key: str, bucket: Bucket) -> float:
-        """The part of a bucket that isn't there now, from 0 to 1."""
-        return bucket.used(self._made.get(key, []), self._clock())
+    def share(self, delivery: Delivery, pace: Bucket) -> dict[str, Rate | Bucket]:
+        """The share of a pace that a message takes: of a reply that grows, less and less the emptier the bucket."""
+        if delivery.attempt:
+            return {_WRITTEN: pace}
+        # Only what streams was never attempted before: it may wait, so that the final text needn't.
+        size = pace.size - pace.size // _KEPT_BACK
+        if delivery.text == PLACEHOLDER:
+            # It shows nothing by itself: it is sent if there is room for the first words, too.
+            return {_WRITTEN: Bucket(max(1, size - 1), pace.seconds)}
+        slower = pace.seconds * pace.used(self._made.get(_WRITTEN, []), self._clock())
+        return {_WRITTEN: Bucket(max(1, size), pace.seconds), "shown": Rate(1, slower)}
 
     def quiet(self, seconds: float | None, *keys: str) -> None:
         """Let no call under these keys be made for so long, if the platform said so."""
