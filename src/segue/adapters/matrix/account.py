@@ -98,7 +98,6 @@ class MatrixAccount(Value, frozen=True):
         return "Said hello to you on Matrix: accept the invitation, and write there. That chat isn't encrypted."
 
     def adapter(self, account: str, files: Files) -> Matrix:
-        """The adapter for this account."""
         return Matrix(account, self._server(), files, self._may_invite, Bucket(self.burst, 1 / self.rate))
 
     def _server(self) -> Homeserver:

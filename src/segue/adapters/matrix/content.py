@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Sequence
 from urllib.parse import quote, unquote
 
 from segue.adapters.matrix.events import AUTOMATED
@@ -17,15 +16,7 @@ _SHORT = 100
 _SHOWN = frozenset({"image", "audio", "video"})
 _LINK = "https://matrix.to/#/"
 _LINKED = re.compile(re.escape(f"]({_LINK}") + r"((?:@|%40)[^\s()]+)\)")
-
-
 _PLAIN = frozenset({"root", "paragraph", "inline", "text", "softbreak"})
-
-
-def html(text: str) -> str:
-    """The text with its marks shown, as clients read HTML; empty if it has none."""
-    tree = parse(text)
-    return "" if all(node.type in _PLAIN for node in tree.walk()) else written(tree, HTML, html_text)
 
 
 def mention(user: str) -> str:
@@ -36,8 +27,7 @@ def mention(user: str) -> str:
 def fits(text: str) -> bool:
     """Whether a text goes out as one event, with all its marks."""
     # So short a text goes out in any case, at worst without them.
-    short = 4 * len(text.encode()) <= _LARGEST
-    return short or (len(text) <= READABLE and _size(_rich(text)) <= _LARGEST)
+    return 4 * len(text.encode()) <= _LARGEST or (len(text) <= READABLE and _size(_rich(text)) <= _LARGEST)
 
 
 def message(text: str, thread: str = "", answers: str = "") -> Json:
@@ -52,9 +42,18 @@ def attached(file: File, where: str | Json, thread: str = "", text: str = "") ->
     kind = file.media.partition("/")[0]
     link = {"url": where} if isinstance(where, str) else {"file": where}
     shown = {"msgtype": f"m.{kind if kind in _SHOWN else 'file'}", **link, "filename": file.name}
-    return (
-        _marked(text or file.name, ()) | shown | {"info": {"mimetype": file.media, "size": file.size}} | _inside(thread)
-    )
+    about = {"info": {"mimetype": file.media, "size": file.size}}
+    return _marked(text or file.name) | shown | about | _inside(thread)
+
+
+def edited(event: str, text: str) -> Json:
+    """A message that replaces another; clients that don't know edits show its beginning."""
+    return {
+        # Nobody is called again and again while a text grows.
+        **_marked(f"* {text if len(text) <= _SHORT else f'{text[:_SHORT]}…'}"),
+        "m.new_content": _shown(text),
+        "m.relates_to": {"rel_type": "m.replace", "event_id": event},
+    }
 
 
 def _inside(thread: str) -> Json:
@@ -64,18 +63,7 @@ def _inside(thread: str) -> Json:
     return {"m.relates_to": {"rel_type": "m.thread", "event_id": thread, **fallback}}
 
 
-def edited(event: str, text: str) -> Json:
-    """A message that replaces another; clients that don't know edits show its beginning."""
-    beginning = text if len(text) <= _SHORT else f"{text[:_SHORT]}…"
-    return {
-        # Nobody is called again and again while a text grows.
-        **_marked(f"* {beginning}", ()),
-        "m.new_content": _shown(text),
-        "m.relates_to": {"rel_type": "m.replace", "event_id": event},
-    }
-
-
-def _marked(text: str, mentioned: Sequence[str]) -> Json:
+def _marked(text: str, *mentioned: str) -> Json:
     # An empty list of mentions is a list: nobody is called, whatever names the text has in it.
     mentions = {"user_ids": list(mentioned)} if mentioned else {}
     return {"msgtype": "m.text", "body": text, "m.mentions": mentions, AUTOMATED: True}
@@ -83,16 +71,16 @@ def _marked(text: str, mentioned: Sequence[str]) -> Json:
 
 def _shown(text: str) -> Json:
     rich = _rich(text)
-    return rich if _size(rich) <= _LARGEST else _plain(text)
-
-
-def _plain(text: str) -> Json:
-    return _marked(text, tuple(dict.fromkeys(map(unquote, _LINKED.findall(text)))))
+    return (
+        rich if _size(rich) <= _LARGEST else {name: rich[name] for name in rich.keys() - {"format", "formatted_body"}}
+    )
 
 
 def _rich(text: str) -> Json:
-    shown = html(text)
-    return _plain(text) | ({"format": "org.matrix.custom.html", "formatted_body": shown} if shown else {})
+    plain, tree = _marked(text, *dict.fromkeys(map(unquote, _LINKED.findall(text)))), parse(text)
+    if all(node.type in _PLAIN for node in tree.walk()):
+        return plain
+    return plain | {"format": "org.matrix.custom.html", "formatted_body": written(tree, HTML, html_text)}
 
 
 def _size(content: Json) -> int:

@@ -132,6 +132,14 @@ class Event(msgspec.Struct, frozen=True):
         return converted(self.content, Content)
 
     @property
+    def words(self) -> str:
+        """The words in it; none if it has none, or was taken back."""
+        try:
+            return self.message().text
+        except msgspec.ValidationError:
+            return ""
+
+    @property
     def relation(self) -> Relation:
         """How it stands to another; none if that can't be read."""
         try:
@@ -139,19 +147,18 @@ class Event(msgspec.Struct, frozen=True):
         except msgspec.ValidationError:
             return Relation()
 
-    def makes(self, user: str, membership: str) -> bool:
-        """Whether it is that somebody was invited, joined or left, and wasn't that before."""
-        told = self.type == "m.room.member" and self.state_key == user and self.content.get("membership") == membership
-        return told and self.before != membership
-
-    @property
-    def before(self) -> str:
-        """Somebody's membership before this event."""
-        return str(inside(self.unsigned, "prev_content").get("membership", ""))
-
 
 class Opened(Event, frozen=True):
     """An event that came encrypted."""
+
+
+def became(raw: object, user: str) -> tuple[str, str]:
+    """What an event made of somebody in its room, such as "invite" or "join", and what they were before."""
+    event = inside(raw)
+    if event.get("type") != "m.room.member" or event.get("state_key") != user:
+        return "", ""
+    now, was = inside(event, "content"), inside(event, "unsigned", "prev_content")
+    return str(now.get("membership", "")), str(was.get("membership", ""))
 
 
 def events_in(raw: object, *path: str) -> list[Any]:

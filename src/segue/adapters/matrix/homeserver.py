@@ -2,15 +2,14 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from segue.adapters.matrix.events import SEALED
 from segue.adapters.shared.decoding import inside, listed
-from segue.adapters.shared.downloads import Limits, NotFetched, fetching
+from segue.adapters.shared.downloads import Limits, NotFetched
 from segue.adapters.shared.web import Web
-from segue.core.messages import File
 from segue.core.values import Plain, Secret
 from segue.errors import SendLater, SendNever, SendUnsure
 
@@ -165,13 +164,16 @@ class Homeserver:
         told = await self.call("POST", ("upload",), content, {"filename": name}, api="media", media=media)
         return _text(told, "content_uri")
 
-    async def download(self, mxc: str, keep: Callable[[AsyncIterator[bytes]], Awaitable[File]]) -> File:
-        """Keep a file of the media store; raises `NotFetched` for one that can't be had."""
+    async def media(self, mxc: str) -> str:
+        """The address of a file in the media store; raises `NotFetched` for what can't be one."""
         if not (found := _MXC.fullmatch(mxc)):
             raise NotFetched("Its address is none of a media store.")
-        url = f"{self.url.rstrip('/')}/_matrix/client/v1/media/download/{found[1]}"
-        async with fetching(url, Limits(trusted=self.url, opens=tuple(self._opens.items()))) as chunks:
-            return await keep(chunks)
+        return f"{self.url.rstrip('/')}/_matrix/client/v1/media/download/{found[1]}"
+
+    @property
+    def limits(self) -> Limits:
+        """The limits within which files are fetched."""
+        return Limits(trusted=self.url, opens=tuple(self._opens.items()))
 
     async def _known(self, *path: str, slowest: float = 0.0) -> Json:
         """What is there; empty if there is nothing, or nothing that the bot may see."""

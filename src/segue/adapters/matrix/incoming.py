@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from segue.adapters.matrix.ciphers import ENCRYPTED, Ciphers
 from segue.adapters.matrix.content import message
-from segue.adapters.matrix.events import SEALED, Content, Event, Opened, events_in
+from segue.adapters.matrix.events import SEALED, Content, Event, Opened, became, events_in
 from segue.adapters.matrix.homeserver import PRIVATE_CHATS, Homeserver, Json
 from segue.adapters.matrix.invitations import Invitations
 from segue.adapters.matrix.rooms import Room, Rooms
 from segue.adapters.matrix.unread import Unread
 from segue.adapters.shared.account import Account
-from segue.adapters.shared.attachments import BEGINNING, Tries, whole
+from segue.adapters.shared.attachments import BEGINNING, Attachments, Tries
 from segue.adapters.shared.decoding import inside
 from segue.adapters.shared.drawers import Drawer
 from segue.core.contracts.adapters import Accept, Files, Unfetched
@@ -51,7 +51,7 @@ class Incoming:
         self._account = account
         self._server = server
         self._rooms = rooms
-        self._files = files
+        self._attachments = Attachments(files, server.limits)
         self._invitations = invitations
         self._ciphers = ciphers
         self._me = server.user
@@ -110,21 +110,24 @@ class Incoming:
 
     async def _events(self, room: str, timeline: Json, since: str) -> list[Any]:
         """All that happened in a room since the token, the oldest first; in a new room since the invitation."""
-        newest_first = [raw async for raw in self._backwards(room, timeline, since)]
-        joined = next((n for n, raw in enumerate(newest_first) if self._made_me(raw, "join")), None)
-        if joined is None:
-            return newest_first[::-1]
-        was = converted(newest_first[joined], Event).before
-        # Where its room went on it may have come late: what was said there meanwhile is for the agent, too.
-        if was != "invite" and (was or not (await self._rooms.get(room)).former):
-            return newest_first[joined::-1]
-        # The invitation may be older than the token: what was said between the two is for the agent, too.
-        asked = []
-        async for raw in self._backwards(room, timeline):
-            if self._made_me(raw, "invite"):
-                break
-            asked.append(raw)
-        return asked[::-1]
+        events, was = await self._back_to("join", self._backwards(room, timeline, since))
+        if was is None:
+            return events
+        # What was said between the invitation, which may be older than the token, and its coming is for the agent, too;
+        # and so it is where its room went on, since it may have come late.
+        if was == "invite" or (not was and (await self._rooms.get(room)).former):
+            events, _ = await self._back_to("invite", self._backwards(room, timeline))
+        return events
+
+    async def _back_to(self, membership: str, backwards: AsyncIterator[Any]) -> tuple[list[Any], str | None]:
+        """The events since the bot became this, the oldest first, and what it was before; all if it never did."""
+        events: list[Any] = []
+        async for raw in backwards:
+            events.append(raw)
+            now, was = became(raw, self._me)
+            if now == membership != was:
+                return events[::-1], was
+        return events[::-1], None
 
     async def _backwards(self, room: str, timeline: Json, end: str = "") -> AsyncIterator[Any]:
         """The events of a room back to a token, or to its beginning."""
@@ -133,12 +136,6 @@ class Incoming:
         gap = timeline.get("prev_batch") if timeline.get("limited") else ""
         async for raw in self._server.before(room, gap if isinstance(gap, str) else "", end):
             yield raw
-
-    def _made_me(self, raw: object, membership: str) -> bool:
-        try:
-            return converted(raw, Event).makes(self._me, membership)
-        except msgspec.ValidationError:
-            return False
 
     async def _read(self, room: str, raw: object) -> Event:
         """An event as its sender wrote it; as it came if it is encrypted and there is no key for it."""
@@ -197,6 +194,10 @@ class Incoming:
                 return None
             raise Invalid("event", "it came in the clear into an encrypted room", "Nobody knows who wrote it.")
         cited, root = await self._cited(id, relation.quotes), await self._cited(id, relation.thread)
+        cites = []
+        if cited is not None and cited.sender != self._me and cited.words:
+            # The agent may not know what somebody else said.
+            cites = [Citation(cited.words[:BEGINNING], cited.sender, room.names.get(cited.sender, ""))]
         words = tuple(self._unaddressed(part, room) if isinstance(part, Text) else part for part in content.parts)
         named = content.mentions_user(self._me, room.names.get(self._me, ""))
         arrival = self._arrived(
@@ -204,7 +205,7 @@ class Incoming:
             room,
             event,
             parts=tuple(replace(part, where="") if isinstance(part, File) else part for part in words),
-            cites=self._cites(cited, room),
+            cites=tuple(cites),
             quotes="" if edits else relation.quotes,
             edits=edits,
             mentions_agent=named or any(found is not None and found.sender == self._me for found in (cited, root)),
@@ -225,16 +226,6 @@ class Incoming:
         speaker = self._account.speaker(event.sender, room.names.get(event.sender, ""))
         at = event.origin_server_ts / 1000
         return Arrival(place=room.place(address), message=event.event_id, speaker=speaker, at=at, **more)
-
-    def _cites(self, found: Event | None, room: Room) -> tuple[Citation, ...]:
-        """The words that a message answers, if somebody else said them: the agent may not know those."""
-        if found is None or found.sender == self._me:
-            return ()
-        try:
-            text = found.message().text[:BEGINNING]
-        except msgspec.ValidationError:
-            return ()  # it was taken back, or has no words
-        return (Citation(text, found.sender, room.names.get(found.sender, "")),)
 
     async def _cited(self, room: str, id: str) -> Event | None:
         """The event that a message answers or hangs on; one that the homeserver never tells keeps nobody waiting."""
@@ -260,16 +251,10 @@ class Incoming:
 
     async def _fetch(self, files: list[File], key: Json | None) -> list[File | str]:
         """The files of a message; one may be on another homeserver, which may be gone for good."""
-        get, keep = self._server.download, partial(self._keep, key)
-        return [await self._tries.file(f.name, f.where, get(f.where, partial(keep, f))) for f in files]
-
-    async def _keep(self, key: Json | None, file: File, chunks: AsyncIterator[bytes]) -> File:
-        """Keep a file as its sender had it."""
         device = await self._ciphers.device()
-        if key is not None and device is not None:
-            sealed = b"".join([chunk async for chunk in chunks])
-            chunks = whole(await device.opened_file(sealed, key))
-        return await self._files.keep(file.name, file.media, chunks)
+        opened = partial(device.opened_file, key) if device is not None and key is not None else None
+        get, find = self._attachments.file, self._server.media
+        return [await get(file, file.where, partial(find, file.where), opened) for file in files]
 
     def _unaddressed(self, text: Text, room: Room) -> Text:
         """A text without the agent's name before it, so that a command stands at its beginning."""

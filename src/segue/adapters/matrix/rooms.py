@@ -53,7 +53,6 @@ class Room:
         return Place(address, self.kind, self.name, self.topic)
 
     def heed(self, event: Event) -> None:
-        """Something about the room changed."""
         said = event.content
         match event.type:
             case "m.room.member" if event.state_key is not None:
@@ -135,7 +134,6 @@ class Rooms:
         return room
 
     def heed(self, room: str, event: Event) -> None:
-        """Something about a room changed."""
         if room in self._known:
             self._known[room].heed(event)
 

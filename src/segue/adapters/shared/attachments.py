@@ -8,6 +8,7 @@ from segue.core.contracts.adapters import Files
 from segue.core.messages import File
 from segue.errors import Disconnected, Invalid, SendError, SendLater, SendNever
 
+Opened = Callable[[bytes], Awaitable[bytes]]
 _TRIES = 3
 BEGINNING = 1000
 """Characters of a message that are shown with an answer to it."""
@@ -51,11 +52,16 @@ class Attachments:
         self._limits = limits
         self._tries = Tries()
 
-    async def file(self, named: File, id: str, find: Callable[[], Awaitable[Found]]) -> File | str:
-        """A file by its id; `find` tells what is in it, or where that can be fetched, or raises `NotFetched`."""
-        return await self._tries.file(named.name, id, self._kept(named, find))
+    async def file(
+        self, named: File, id: str, find: Callable[[], Awaitable[Found]], opened: Opened | None = None
+    ) -> File | str:
+        """A file by its id; `find` tells what is in it, or where that can be fetched, or raises `NotFetched`.
 
-    async def _kept(self, named: File, find: Callable[[], Awaitable[Found]]) -> File:
+        Where files are encrypted, `opened` makes what was sent of what was fetched, or raises `NotFetched`, too.
+        """
+        return await self._tries.file(named.name, id, self._kept(named, find, opened))
+
+    async def _kept(self, named: File, find: Callable[[], Awaitable[Found]], opened: Opened | None) -> File:
         self._check(named.size)
         found = await find()
         if isinstance(found, bytes):
@@ -63,7 +69,8 @@ class Attachments:
             return await self._files.keep(named.name, named.media, whole(found))
         url, limits = (found, self._limits) if isinstance(found, str) else found
         async with fetching(url, limits) as chunks:
-            return await self._files.keep(named.name, named.media, chunks)
+            sent = chunks if opened is None else whole(await opened(b"".join([chunk async for chunk in chunks])))
+            return await self._files.keep(named.name, named.media, sent)
 
     def _check(self, size: int) -> None:
         if size > self._limits.largest:

@@ -269,7 +269,7 @@ class Device:
         """The bytes of a file that is to be put into the media store, and what opens them."""
         return await asyncio.to_thread(encrypt_attachment, content)
 
-    async def opened_file(self, content: bytes, key: Json) -> bytes:
+    async def opened_file(self, key: Json, content: bytes) -> bytes:
         """The bytes of a file; raises `NotFetched` if they aren't what the key is for."""
         secret, digest, iv = inside(key, "key").get("k"), inside(key, "hashes").get("sha256"), key.get("iv")
         try:
