@@ -1,5 +1,6 @@
 """What an agent's tools find is bounded by who reads the answer, and a terminal opens on nothing that others read."""
 
+import asyncio
 from collections.abc import Iterable
 
 import pytest
@@ -15,6 +16,7 @@ from segue.core.values import SessionId
 from segue.errors import AgentFailed
 from segue.testing import ScriptedAgent, Telegram, To
 from segue.testing.agents import Pause, Step, Uses
+from segue.testing.waits import PATIENCE
 from tests.chatting import results
 from tests.stories.square import DATABASES, Square, both, recalls
 
@@ -477,3 +479,29 @@ async def test_words_that_are_changed_alone_are_not_told_to_whoever_has_left_and
         )
         assert "secret" not in told, "the lobby had left when it was written"
         assert "a secret" in await square.says("and here?")
+
+
+@both
+async def test_an_answer_that_went_nowhere_and_was_taken_back_is_not_told_to_others(square: Square) -> None:
+    lobby = square.platform.group("lobby")
+    square.agent = ScriptedAgent(otherwise=_tells)
+    async with square.open(TOGETHER):
+        await square.says("hello")
+        await square.says("plans", where=lobby)
+        await square.says("/title Plans", where=lobby)
+        session = (await square.session(lobby)).id
+        await square.says("/schedule in 1h look", where=lobby)
+        before = len(square.dm.replies)
+        to = f"/handoff {square.platform.name}:{square.dm.address.chat}"
+        assert "This conversation goes on in" in await square.says(to, where=lobby, answers=2)
+        await square.hears(square.dm, before + 1)
+        await square.says("a secret")
+        await square.says("/new")
+        square.passes(3700.0)
+        async with asyncio.timeout(PATIENCE):
+            while "look" not in (await square.store.path(session))[-1].text:  # noqa: ASYNC110 -- nothing tells
+                await asyncio.sleep(0.02)
+        assert "a secret" in await square.says("/resume Plans"), "the work was done and told nobody yet"
+        assert await square.says("/undo 2") == "Took back the last 2 exchanges."
+        assert await square.says("/resume Plans", where=lobby) == "Back in “Plans”."
+        assert not any("secret" in reply for reply in lobby.replies)

@@ -230,8 +230,16 @@ where s.owner = :owner and s.closed is null and s.depth = 0 and (s.tip is not nu
 order by s.used desc, s.id desc limit 1;
 
 -- name: untold
--- The newest answers of a session that had nowhere to go since it was last spoken to.
-select e.parts from turns t join entries e on e.session = t.session and e.turn = t.seq and e.role = 'agent'
-where t.session = :session and t.route = '' and t.kind in ('result', 'sent', 'scheduled')
-  and t.finished > coalesce((select max(b.until) from bindings b where b.session = :session), 0)
-order by e.n desc limit :count;
+-- The newest answers of a session that had nowhere to go since it was last spoken to, and that lead to where it ends: who
+-- goes back to it may read no others.
+with recursive nowhere (n, parts) as (
+  select e.n, e.parts from turns t join entries e on e.session = t.session and e.turn = t.seq and e.role = 'agent'
+  where t.session = :session and t.route = '' and t.kind in ('result', 'sent', 'scheduled')
+    and t.finished > coalesce((select max(b.until) from bindings b where b.session = :session), 0)
+), path (n) as (
+  select tip from sessions where id = :session and tip_session = :session
+  union all
+  select e.parent from path p join entries e on e.session = :session and e.n = p.n
+  where e.parent_session = :session and e.parent >= (select min(n) from nowhere)
+)
+select u.parts from nowhere u join path p on p.n = u.n order by u.n desc limit :count;
