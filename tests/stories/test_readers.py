@@ -451,7 +451,8 @@ async def test_work_is_not_delivered_to_somebody_who_has_only_typed_commands(squ
 
 def _tells(work: Work) -> list[Step]:
     """All that the agent knows."""
-    return [" | ".join(plain_text(item.parts) for item in (*work.transcript, *work.asked))]
+    said = [entry.parts for entry in work.transcript] + [draft.parts for draft in work.asked]
+    return [" | ".join(map(plain_text, said))]
 
 
 @pytest.mark.parametrize("square", [pytest.param((Telegram, name), id=name) for name in DATABASES], indirect=True)
