@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from segue.core.values import Moment
 from segue.errors import Disconnected, StoreError
 
 LARGEST = 1024 * 1024
@@ -50,6 +51,16 @@ def prove(request: Request, header: str, secret: str) -> None:
     shown = request.headers.getlist(header)
     if not secret or len(shown) != 1 or not hmac.compare_digest(shown[0].encode(), secret.encode()):
         raise HTTPException(401, f"Send the secret in one {header}.")
+
+
+def signed_at(request: Request, header: str, now: Moment, window: float) -> str:
+    """The time that a header names, there once, in seconds; raises 401 if it is further away than the window."""
+    shown = request.headers.getlist(header)
+    if len(shown) != 1 or not shown[0].isascii() or not shown[0].isdecimal():
+        raise HTTPException(401, f"Send one {header}.")
+    if abs(now - int(shown[0][:20])) > window:
+        raise HTTPException(401, "It was signed too long ago.")
+    return shown[0]
 
 
 async def posted(request: Request, largest: int = LARGEST, slowest: float = SLOWEST) -> bytes:

@@ -12,7 +12,6 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl
 
 from starlette.background import BackgroundTask
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
@@ -27,7 +26,7 @@ from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.rates import Limiter
 from segue.adapters.shared.sockets import Socket, line_to
 from segue.adapters.shared.threads import Openings
-from segue.adapters.shared.webhooks import door, from_json, posted, prove
+from segue.adapters.shared.webhooks import door, from_json, posted, prove, signed_at
 from segue.adapters.slack.agent_view import WORKING, AgentView
 from segue.adapters.slack.api import Api, Json
 from segue.adapters.slack.events import Attachment
@@ -246,9 +245,7 @@ class SlackByEvents(Slack):
 
     def _prove(self, request: Request, body: bytes) -> None:
         """Raise 401 unless the body was signed, and not long ago."""
-        at = request.headers.get("X-Slack-Request-Timestamp", "")
-        if not at.isascii() or not at.isdecimal() or abs(self._clock() - int(at[:20])) > _WINDOW:
-            raise HTTPException(401, "Send the X-Slack-Request-Timestamp of now.")
+        at = signed_at(request, "X-Slack-Request-Timestamp", self._clock(), _WINDOW)
         prove(request, "X-Slack-Signature", signature(self._secret, at, body))
 
 
