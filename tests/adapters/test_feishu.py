@@ -19,10 +19,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from segue.adapters.feishu import Feishu, FeishuAccount
-from segue.adapters.feishu.api import Api
-from segue.adapters.feishu.frames import Frame, decode, encode
+from segue.adapters.feishu.api import Api, StaleToken
 from segue.adapters.feishu.markup import fits, in_post, render
-from segue.adapters.feishu.registration import Domain, Registered, register
+from segue.adapters.feishu.registration import Domain, register
+from segue.adapters.feishu.sockets import Frame, decode, encode
 from segue.config import load
 from segue.core.contracts.adapters import Accepted, Letter, Unfetched
 from segue.core.contracts.setup import FoundOwner
@@ -90,7 +90,8 @@ async def test_a_message_in_parts_is_one_and_is_acknowledged_by_its_last(harness
 
 
 def test_frames_are_read_as_they_are_written_and_nothing_else_is() -> None:
-    frame = Frame((2**64 - 1, 300, 1, 1), {"type": "event", "größe": ""}, b"\x00\xff" * 100, ((6, b"json"),))
+    rest = ((1, 2**64 - 1), (2, 300), (3, 1), (6, b"json"))
+    frame = Frame(1, {"type": "event", "größe": ""}, b"\x00\xff" * 100, rest)
     raw = encode(frame)
     assert decode(raw) == frame
     for cut in range(1, len(raw)):
@@ -361,7 +362,7 @@ OUTCOMES: list[tuple[Response, Any, str]] = [
     (refusal(230020, "This operation triggers the frequency limit"), SendLater, "230020"),
     (refusal(99991672, "One of these scopes is required: [im:message]."), SendNever, "im:message"),
     (refusal(230011, "The message was withdrawn"), MessageGone, "withdrawn"),
-    (refusal(99991663, "Invalid access token", 401), SendLater, "credentials"),
+    (refusal(99991663, "Invalid access token", 401), StaleToken, "credentials"),
     (refusal(230001, "invalid param"), SendNever, "230001"),
     (Response("oops", 502), SendLater, "502"),
     (JSONResponse({"code": 1, "msg": "busy"}, 500), SendLater, "busy"),
@@ -470,7 +471,7 @@ async def test_whoever_scans_a_code_has_an_app_also_on_lark() -> None:
     one, two, shown = Listener("127.0.0.1", 0), Listener("127.0.0.1", 0), list[str]()
     async with serving(Mounted(china), one, 0.1), serving(Mounted(elsewhere), two, 0.1):
         found = await register(shown.append, {Domain.FEISHU: one.url, Domain.LARK: two.url}, slower=0.01)
-    assert found == Registered("cli_1", Secret("s1"), Domain.LARK)
+    assert found == {"app_id": "cli_1", "app_secret": "s1", "domain": "lark"}
     assert [told.get("action") for told in china.asked] == ["begin", "poll", "poll", "poll"]
     assert china.asked[0]["archetype"] == "PersonalAgent"
     assert {told["device_code"] for told in elsewhere.asked} == {"d1"}

@@ -13,10 +13,9 @@ from functools import partial
 from typing import Any, get_args
 from urllib.parse import quote, urlencode
 
-from segue.adapters.feishu.adapter import FeishuByEvents
 from segue.adapters.feishu.api import Api as FeishuApi
-from segue.adapters.feishu.proof import AT, NONCE
-from segue.adapters.feishu.proof import PROOF as LARK_PROOF
+from segue.adapters.feishu.webhook import AT, NONCE, FeishuByEvents
+from segue.adapters.feishu.webhook import PROOF as LARK_PROOF
 from segue.adapters.http import Http
 from segue.adapters.http.signature import SIGNATURE, TIMESTAMP, Signing, Version
 from segue.adapters.slack.adapter import SlackByEvents, signature
@@ -418,9 +417,8 @@ def _whatsapp(accept: Accept, clock: Clock) -> Callable[..., Awaitable[None]]:
 
 def _feishu(accept: Accept, clock: Clock) -> Callable[..., Awaitable[None]]:
     api, token, key = FeishuApi("cli_1", Secret("secret"), "http://127.0.0.1:1"), Secret(VERIFICATION), Secret(KEY)
-    bird = FeishuByEvents("main", api, token, key, Shelf(), clock=clock)
-    bird._me = "ou_bot"
-    return bird.webhook(accept)
+    api._me = "ou_bot"
+    return FeishuByEvents("main", api, token, key, Shelf(), clock=clock).webhook(accept)
 
 
 FORGERS = {

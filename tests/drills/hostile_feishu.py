@@ -6,17 +6,95 @@ import random
 import time
 from typing import Any
 
-from segue.adapters.feishu.adapter import FeishuByEvents
 from segue.adapters.feishu.api import Api
-from segue.adapters.feishu.events import BotAdded, Callback, CardPress, Fetched, Recalled, Received, Updated
+from segue.adapters.feishu.messages import Message, Sender, UserId
+from segue.adapters.feishu.webhook import FeishuByEvents
 from segue.core.contracts.adapters import Accept, Intake
-from segue.core.values import Secret
+from segue.core.values import Secret, Value
 from segue.errors import SendLater, SendNever
 from segue.testing import Shelf
 from segue.testing.asgi import post
 from tests.drills.hostile_names import hostile
-from tests.drills.payloads import Named, Payloads, mean
+from tests.drills.payloads import Named as Known
+from tests.drills.payloads import Payloads, mean
 from tests.servers.feishu import KEY, TOKEN, sealed, signed
+
+
+class Received(Value, frozen=True):
+    """That somebody wrote."""
+
+    sender: Sender
+    message: Message
+
+
+class Named(Value, frozen=True):
+    """A message, by its id alone."""
+
+    message_id: str = ""
+
+
+class Updated(Value, frozen=True):
+    """That a message was edited."""
+
+    message: Named = Named()
+
+
+class Recalled(Value, frozen=True):
+    """That a message was taken back."""
+
+    message_id: str
+    chat_id: str
+    recall_type: str = ""
+
+
+class BotAdded(Value, frozen=True):
+    """That the bot was brought into a group."""
+
+    chat_id: str
+    operator_id: UserId = UserId()
+
+
+class Choice(Value, frozen=True):
+    """What the button of a card was given."""
+
+    choice: str = ""
+    thread: str = ""
+
+
+class Action(Value, frozen=True):
+    """The button of a card."""
+
+    value: Choice = Choice()
+
+
+class Card(Value, frozen=True):
+    """The card that something was pressed in."""
+
+    open_message_id: str = ""
+    open_chat_id: str = ""
+
+
+class CardPress(Value, frozen=True):
+    """That somebody pressed a button."""
+
+    operator: UserId
+    action: Action = Action()
+    context: Card = Card()
+
+
+class Header(Value, frozen=True):
+    """The kind of an event, and its id."""
+
+    event_type: str = ""
+    event_id: str = ""
+
+
+class Callback(Value, frozen=True):
+    """An event as it is delivered."""
+
+    header: Header
+    event: Received | None = None
+
 
 _MESSAGES = ("om_1", "om_2", "om_3", "")
 _CONTENTS: tuple[Any, ...] = (
@@ -29,7 +107,7 @@ _CONTENTS: tuple[Any, ...] = (
     {"image_key": "img_1"},
     {"file_key": "../..", "file_name": "../../x"},
 )
-_FEISHU: Named = {
+_FEISHU: Known = {
     "event_type": lambda dice: dice.choice([*_TOLD, ""]),
     "open_id": lambda dice: dice.choice(("ou_1", "ou_2", "ou_bot", "")),
     "sender_type": lambda dice: dice.choice(("user", "user", "user", "app")),
@@ -55,8 +133,8 @@ _TOLD: dict[str, Any] = {
     "im.chat.member.bot.added_v1": BotAdded,
     "card.action.trigger": CardPress,
 }
-"""Events, by the type that reads each."""
-READ = (Callback, *_TOLD.values(), Fetched)
+"""Events, by the form of each."""
+READ = (Callback, *_TOLD.values(), Message)
 
 
 class Tenancy(Api):
@@ -74,7 +152,7 @@ class Tenancy(Api):
         if dice.random() < 0.1:
             raise dice.choice((SendNever, SendLater))(f"{path} is too late")
         told = {"user": {"name": hostile(dice, 6)}, "name": mean(dice), "description": mean(dice), "chat_mode": "p2p"}
-        told["items"] = [self._bodies.of(Fetched) for _ in range(2)]
+        told["items"] = [self._bodies.of(Message) for _ in range(2)]
         told |= {dice.choice([*told]): mean(dice)} if dice.random() < 0.2 else {}
         return told
 
@@ -84,7 +162,7 @@ class Bird(FeishuByEvents):
 
     def __init__(self, dice: random.Random) -> None:
         super().__init__("main", Tenancy(dice), Secret(TOKEN), Secret(KEY), Shelf())
-        self._me = "ou_bot"
+        self._api._me = "ou_bot"
         # Names are looked up every time: nothing that was told once stays.
         self._incoming._directory._lookups._clock = lambda: time.monotonic() * 10_000
 

@@ -14,8 +14,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from segue.adapters.discord import gateway as discord_gateway
-from segue.adapters.feishu import adapter as feishu_adapter
 from segue.adapters.feishu import directory as feishu_directory
+from segue.adapters.feishu import webhook as feishu_webhook
+from segue.adapters.feishu.messages import Message
 from segue.adapters.http import signature
 from segue.adapters.matrix import incoming as matrix_incoming
 from segue.adapters.slack import adapter as slack_adapter
@@ -430,7 +431,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.UPDATE_RAISES: (Patch(telegram_updates.Origin, "author", lambda _: property(_nameless)),),
     Bug.SYNC_RAISES: (Patch(matrix_incoming, "events_in", lambda _: _believed),),
     Bug.EVENT_RAISES: (Patch(slack_incoming, "is_known", lambda _: lambda raw: bool(raw["event"]["type"])),),
-    Bug.CONTENT_BELIEVED: (Patch(feishu_directory, "decode", lambda _: lambda raw, kind: kind(**raw)),),
+    Bug.CONTENT_BELIEVED: (Patch(feishu_directory, "decode", lambda _: lambda raw: Message(**raw)),),
     Bug.LISTS_BELIEVED: (Patch(discord_gateway, "listed", lambda _: lambda raw: raw),),
     Bug.FRAME_RAISES: (Patch(Window, "earlier", _failing),),
     Bug.ACKNOWLEDGES_FIRST: (Patch(Gateway, "accept", _acknowledge_first),),
@@ -469,11 +470,11 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.PROOFS_UNREAD: (
         Patch(slack_adapter, "prove", _believing),
         Patch(whatsapp_adapter, "prove", _believing),
-        Patch(feishu_adapter, "check", _believing),
+        Patch(feishu_webhook, "prove", _believing),
     ),
     Bug.ANY_HANDSHAKE: (
         Patch(whatsapp_adapter.WhatsApp, "_shake_hands", lambda _: lambda *_: Response()),
-        Patch(feishu_adapter, "opened", _guessed),
+        Patch(feishu_webhook, "opened", _guessed),
     ),
     Bug.BELIEVES_IN_DISKS: (Patch(Inbox, "accept", _whatever_happens),),
     Bug.ALWAYS_WELL: (Patch(Gateway, "problems", lambda _: lambda _gateway: []),),

@@ -38,8 +38,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from segue.adapters.feishu.frames import DATA, Frame, decode, encode
-from segue.adapters.feishu.scopes import NEEDED
+from segue.adapters.feishu.api import NEEDED
+from segue.adapters.feishu.sockets import DATA, Frame, decode, encode
 from segue.core.lanes import Address
 from segue.runtime.server.app import Mounted
 from segue.runtime.server.listeners import Listener, serving
@@ -436,7 +436,7 @@ class Between:
             return
         event = f"again-{next(self._numbers)}"
         headers = {"type": "event", "message_id": event, "sum": "1", "seq": "0"}
-        raw = encode(Frame((1, 1, 1, DATA), headers, json.dumps(payload).encode()))
+        raw = encode(Frame(DATA, headers, json.dumps(payload).encode(), ((1, 1), (2, 1), (3, 1))))
         self.pending[event] = [raw]
         for socket in self._sockets:
             await socket.send_bytes(raw)

@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from segue.adapters.feishu.adapter import Feishu, FeishuByEvents
-from segue.adapters.feishu.api import FEISHU, LARK, Api
+from segue.adapters.feishu.adapter import Feishu
+from segue.adapters.feishu.api import FEISHU, Api
 from segue.adapters.feishu.outgoing import Pace
-from segue.adapters.feishu.registration import ACCOUNTS, Domain, register
-from segue.adapters.feishu.scopes import missing
+from segue.adapters.feishu.registration import Domain, register
+from segue.adapters.feishu.webhook import FeishuByEvents
 from segue.adapters.shared.meeting import met
 from segue.adapters.shared.outcomes import calling, check_http
 from segue.core.contracts.adapters import Files
@@ -18,6 +18,9 @@ from segue.errors import Invalid, SendNever
 
 _HELLO = {"text": "Hello. Write to me here, or type /help."}
 _SECRETS = ("app_secret", "verification_token", "encrypt_key")
+_BY_HAND = "The App ID of an app that you made by hand, as docs/feishu.md says (cli_...)\n"
+_BY_HAND += "(empty: scan a code with Feishu or Lark on your phone, and the app is made)"
+_TOKEN = "The Verification Token, under Encryption Strategy\n(empty: a long connection, which needs no address)"  # noqa: S105 -- a question
 
 
 class FeishuAccount(Value, frozen=True):
@@ -47,27 +50,16 @@ class FeishuAccount(Value, frozen=True):
     @property
     def connects(self) -> Api:
         """The Open API, for this app."""
-        base = self.api or (LARK if self.domain is Domain.LARK else FEISHU)
-        return Api(self.app_id, self.app_secret, base.rstrip("/"))
+        return Api(self.app_id, self.app_secret, (self.api or self.domain.at("open")).rstrip("/"))
 
     @classmethod
     def questions(cls) -> tuple[SetupQuestion, ...]:
         """The questions, in the order in which they are asked."""
         return (
-            SetupQuestion(
-                "app_id",
-                "The App ID of an app that you made by hand, as docs/feishu.md says (cli_...)\n"
-                "(empty: scan a code with Feishu or Lark on your phone, and the app is made)",
-                default="",
-            ),
+            SetupQuestion("app_id", _BY_HAND, default=""),
             SetupQuestion("app_secret", "The App Secret, beneath it (empty, too)", secret=True, default=""),
             SetupQuestion("domain", 'Where the app lives: "feishu" (China) or "lark" (elsewhere)', default="feishu"),
-            SetupQuestion(
-                "verification_token",
-                "The Verification Token, under Encryption Strategy\n(empty: a long connection, which needs no address)",
-                secret=True,
-                default="",
-            ),
+            SetupQuestion("verification_token", _TOKEN, secret=True, default=""),
             SetupQuestion("encrypt_key", "The Encrypt Key, above it (empty, too)", secret=True, default=""),
             SetupQuestion("api", "The address of the Open API (empty: that of the domain)", default=""),
         )
@@ -78,8 +70,8 @@ class FeishuAccount(Value, frozen=True):
         if answers.get("app_id", "").strip():
             return answers
         api = answers.get("api", "").strip().rstrip("/")
-        made = await register(show, dict.fromkeys(Domain, api) if api else ACCOUNTS)
-        return {**answers, "app_id": made.app, "app_secret": made.secret.reveal(), "domain": made.domain}
+        made = await register(show, {domain: api or domain.at("accounts") for domain in Domain})
+        return {**answers, **made}
 
     @classmethod
     async def added(cls, answers: Mapping[str, str]) -> Added:
@@ -87,18 +79,17 @@ class FeishuAccount(Value, frozen=True):
         keys = cls._of(answers)
         async with calling(keys.connects) as api:
             try:
-                bot = (await api.call("GET", "/bot/v3/info")).get("bot") or {}
+                bot = await api.bot()
             except SendNever as error:
                 raise Invalid("app_secret", str(error), "Add the feature Bot to the app, and publish it.") from error
-            lacks = await missing(api)
+            lacks = await api.lacks()
         name = str(bot.get("app_name") or "segue")
         said = f"The app is {name}. {lacks or 'It has every scope that it needs.'}"
         written = {"app_id": keys.app_id, "api": keys.api}
         written |= {} if keys.domain is Domain.FEISHU else {"domain": str(keys.domain)}
         secrets = {key: secret for key in _SECRETS if (secret := getattr(keys, key)).reveal()}
         # Only who listens to a connection can wait for somebody to write.
-        house = "larksuite.com" if keys.domain is Domain.LARK else "feishu.cn"
-        link = f"https://applink.{house}/client/bot/open?appId={keys.app_id}"
+        link = f"{keys.domain.at('applink')}/client/bot/open?appId={keys.app_id}"
         return Added(name, said, written, secrets, link="" if "encrypt_key" in secrets else link)
 
     @classmethod
@@ -108,12 +99,12 @@ class FeishuAccount(Value, frozen=True):
 
     @classmethod
     def _of(cls, answers: Mapping[str, str]) -> Self:
-        secrets = {key: Secret(answers.get(key, "").strip()) for key in _SECRETS}
-        domain = answers.get("domain", "").strip() or Domain.FEISHU
+        given = {key: answer.strip() for key, answer in answers.items()}
+        domain = given.get("domain") or Domain.FEISHU
         if domain not in tuple(Domain):
             raise Invalid("domain", f"{domain!r} is none", 'Write "feishu" or "lark".')
-        app, api = answers.get("app_id", "").strip(), answers.get("api", "").strip()
-        return cls(app, **secrets, domain=Domain(domain), api=api)
+        secrets = {key: Secret(given.get(key, "")) for key in _SECRETS}
+        return cls(given.get("app_id", ""), **secrets, domain=Domain(domain), api=given.get("api", ""))
 
     async def greet(self, account: str, user: str) -> str:
         """Say hello in the private chat."""

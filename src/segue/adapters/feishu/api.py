@@ -13,29 +13,37 @@ from segue.adapters.shared.connections import Returned
 from segue.adapters.shared.outcomes import retry_after
 from segue.adapters.shared.web import Upload, Web, form
 from segue.core.contracts.database import Clock
-from segue.core.messages import Sending
 from segue.core.values import Moment, Secret
 from segue.errors import MessageGone, SendError, SendLater, SendNever, SendUnsure
 
-FEISHU, LARK = "https://open.feishu.cn", "https://open.larksuite.com"
+FEISHU = "https://open.feishu.cn"
+NEEDED = (
+    ("im:message:send_as_bot", "im:message"),
+    ("im:message.p2p_msg:readonly", "im:message.p2p_msg"),
+    ("im:message.group_at_msg:readonly", "im:message.group_at_msg", "im:message.group_msg"),
+    ("im:message:readonly", "im:message"),
+    ("im:message:update", "im:message"),
+    ("im:message:recall", "im:message"),
+    ("im:resource", "im:resource:upload"),
+    ("im:chat:readonly", "im:chat", "im:chat:read"),
+    ("contact:user.base:readonly", "contact:contact.base:readonly"),
+    ("cardkit:card:write",),
+    ("cardkit:card:read",),
+)
+"""The scopes that the app needs, each by its name, and the others that hold it."""
 _TOKEN = "/open-apis/auth/v3/tenant_access_token/internal"  # noqa: S105 -- a path
 _TOO_MANY, _SERVER_ERROR = 429, 500
 _EARLY = 600.0
 """Seconds before its end at which a token is fetched anew; Feishu gives a new one in the last half an hour."""
 _PATIENCE = 1.0
 """Seconds to wait where Feishu asks for patience and doesn't say how much."""
-_STALE = {99991661, 99991663, 99991664, 99991671}
-"""A token that ran out, or was revoked."""
-_UNKNOWN = {10003, 10014, 514}
-"""An app that Feishu doesn't know, or another secret."""
-_LIMITED = {99991400, 11232, 11233, 230020}
-_BUSY = {200810, 230049}
-"""A message that is being sent, or a card that somebody is using at this moment."""
-_GONE = {200740, 200750, 230011, 230072, 230075, 230110}
-"""A message that was recalled or deleted, a card that is older than 14 days, or a message that was edited 20 times."""
-_NO_SCOPE, _OUT_OF_ORDER, _NO_STREAM = 99991672, 300317, {200850, 300309}
-
+_LIMITED = {99991400, 11232, 11233, 230020, 200810, 230049}
+"""Too many calls; a message that is being sent, or a card that somebody is using at this moment."""
 Json = dict[str, Any]
+
+
+class StaleToken(SendLater):
+    """A token that ran out, or was revoked."""
 
 
 class OutOfOrder(SendLater):
@@ -53,9 +61,9 @@ class Api:
         self.app = app
         self.base = base
         self._secret = secret
-        self._web = Web("Feishu", base, Sending.KEYED)
+        self._web = Web("Feishu", base)
         self._clock = clock
-        self._token = ""
+        self._me = self._token = ""
         self._until: Moment = 0.0
         self._fetching = asyncio.Lock()
 
@@ -78,54 +86,78 @@ class Api:
         known = {"AppID": self.app, "AppSecret": self._secret.reveal()}
         return self._taken(await self._web.call("POST", "/callback/ws/endpoint", known, {"locale": "en"}))
 
+    async def who(self) -> str:
+        """The id of the app's own bot."""
+        if not self._me:
+            self._me = str((await self.bot()).get("open_id") or "")
+        return self._me
+
+    async def bot(self) -> Json:
+        """The app's own bot."""
+        return (await self.call("GET", "/bot/v3/info")).get("bot") or {}
+
+    async def lacks(self) -> str:
+        """A sentence that names the scopes which the app hasn't; empty if it has all, or Feishu doesn't say."""
+        try:
+            listed = (await self.call("GET", "/application/v6/scopes")).get("scopes")
+        except SendNever:
+            return ""
+        if not isinstance(listed, list):
+            return ""
+        has = {one.get("scope_name") for one in listed if isinstance(one, dict) and one.get("grant_status") == 1}
+        lacks = [names[0] for names in NEEDED if not has.intersection(names)]
+        where = f"{self.base}/app/{self.app}/auth?q={','.join(lacks)}"
+        return f"It has no scope {', '.join(lacks)}: grant it at {where}, and publish a version." if lacks else ""
+
     async def call(self, method: str, path: str, body: Json | None = None, **query: Any) -> Json:
-        """The answer of a call below /open-apis; what is None isn't asked for."""
-        given = {name: value for name, value in query.items() if value is not None}
-        return await self._called(method, path + (f"?{urlencode(given)}" if given else ""), body or b"", {})
+        """The answer of a call below /open-apis."""
+        return await self._called(method, path + (f"?{urlencode(query)}" if query else ""), body or b"")
 
     async def upload(self, path: str, fields: Json, files: dict[str, Upload]) -> Json:
         """The answer of a call with a file in it."""
         return await self._called("POST", path, *form(fields, files))
 
-    async def _called(self, method: str, path: str, body: bytes | Json, headers: dict[str, str]) -> Json:
-        answer = await self._web.call(method, f"/open-apis{path}", body, dict([await self.bearer(), *headers.items()]))
-        if self._code(answer) in _STALE:
-            self._until = 0.0
-            again = dict([await self.bearer(), *headers.items()])
-            answer = await self._web.call(method, f"/open-apis{path}", body, again)
-        return self._taken(answer)
+    async def _called(self, method: str, path: str, body: bytes | Json, about: dict[str, str] | None = None) -> Json:
+        async def once() -> Json:
+            headers = dict([await self.bearer(), *(about or {}).items()])
+            return self._taken(await self._web.call(method, f"/open-apis{path}", body, headers))
 
-    def _code(self, answer: Returned) -> int:
-        told = self._web.told(answer)
-        code = told.get("code", 0) if isinstance(told, dict) else 0
-        return code if isinstance(code, int) else 0
+        try:
+            return await once()
+        except StaleToken:
+            self._until = 0.0
+            return await once()
 
     def _taken(self, answer: Returned) -> Json:
-        told, code = self._web.told(answer), self._code(answer)
+        told = self._web.told(answer)
         if not isinstance(told, dict):
             raise SendUnsure("Feishu didn't answer with an object.")
-        if code == 0:
-            self._web.taken(answer)
-            return told["data"] if isinstance(told.get("data"), dict) else told
-        raise self._refused(answer, code, str(told.get("msg") or ""))
+        code = told.get("code")
+        if isinstance(code, int) and code:
+            raise self._refused(answer, code, str(told.get("msg") or ""))
+        self._web.taken(answer)
+        return told["data"] if isinstance(told.get("data"), dict) else told
 
     def _refused(self, answer: Returned, code: int, why: str) -> SendError:
         said = f"Feishu answered {code} {why}".rstrip()
-        if code in _LIMITED or code in _BUSY or answer.status == _TOO_MANY:
+        if code in _LIMITED or answer.status == _TOO_MANY:
             reset = retry_after(answer.headers.get("x-ogw-ratelimit-reset") or answer.retry_after, 0.0)
             return SendLater(said, _PATIENCE if reset is None else reset)
-        if code in _STALE or code in _UNKNOWN:
-            # Not lost: the host can bring the account back with a new secret.
-            return SendLater(f"{said}. Look at the app's credentials, or run `segue add feishu` again.")
-        if code == _NO_SCOPE:
-            return SendNever(f"{said} Add the scope under Permissions & Scopes, and publish the app anew.")
-        if answer.status >= _SERVER_ERROR:
-            return self._web.refused(answer, why=why)
-        return _KINDS.get(code, SendNever)(said)
+        if code in _OUTCOMES:
+            kind, hint = _OUTCOMES[code]
+            return kind(f"{said}{hint}")
+        return self._web.refused(answer, why=why) if answer.status >= _SERVER_ERROR else SendNever(said)
 
 
-_KINDS: dict[int, Callable[[str], SendError]] = {
-    **dict.fromkeys(_GONE, MessageGone),
-    **dict.fromkeys(_NO_STREAM, StreamEnded),
-    _OUT_OF_ORDER: OutOfOrder,
+_LOOK = ". Look at the app's credentials, or run `segue add feishu` again."
+"""What isn't lost: the host can bring the account back with a new secret."""
+_OUTCOMES: dict[int, tuple[Callable[[str], SendError], str]] = {
+    **dict.fromkeys((99991661, 99991663, 99991664, 99991671), (StaleToken, _LOOK)),
+    # An app that Feishu doesn't know, or another secret.
+    **dict.fromkeys((10003, 10014, 514), (SendLater, _LOOK)),
+    # A message that was recalled, deleted or edited 20 times, or a card that is older than 14 days.
+    **dict.fromkeys((200740, 200750, 230011, 230072, 230075, 230110), (MessageGone, "")),
+    **dict.fromkeys((200850, 300309), (StreamEnded, "")),
+    300317: (OutOfOrder, ""),
+    99991672: (SendNever, " Add the scope under Permissions & Scopes, and publish the app anew."),
 }

@@ -6,16 +6,14 @@ all of it and ends that in one call: whoever takes over a reply sends the final 
 """
 
 import json
-import time
-from typing import TypeVar
 
 from segue.adapters.feishu.api import Api, Json, OutOfOrder, StreamEnded
+from segue.adapters.shared.lookups import Recent
 from segue.adapters.shared.rates import Limiter, Rate
 from segue.core.contracts.database import Clock
-from segue.core.questions import label
+from segue.core.questions import buttons
 from segue.errors import MessageGone, SendNever
 
-T = TypeVar("T")
 _TEXT = "text"
 """The id of the text in each card."""
 _TICKS = 10
@@ -27,99 +25,90 @@ _SUMMARY = 60
 _LONGEST_BUTTON = 200
 
 
+class Card:
+    """The card that a message is."""
+
+    def __init__(self, id: str, *, is_sure: bool) -> None:
+        self.id = id
+        """Empty, if the message is none."""
+        self.is_sure = is_sure
+        """Whether an earlier attempt can't have sent the message with another card."""
+        self.last = 0
+        """The number of its last change."""
+
+
 class Cards:
     """The cards of one app."""
 
-    def __init__(self, api: Api, limiter: Limiter, pace: Rate, clock: Clock = time.time) -> None:
+    def __init__(self, api: Api, limiter: Limiter, pace: Rate, clock: Clock) -> None:
         self._api = api
         self._limiter = limiter
         self._pace = pace
         self._clock = clock
-        self._cards: dict[str, str] = {}
-        """The card of each message; empty, if it is none."""
-        self._made: dict[str, str] = {}
-        """The card that was made for a message: the message's own, unless an earlier attempt had sent it already."""
-        self._last: dict[str, int] = {}
+        self._cards = Recent[str, Card](_MANY)
+        """By the messages that were sent or changed not long ago."""
 
-    async def make(self, card: Json) -> str:
+    async def make(self, shown: Json) -> str:
         """A new card, which isn't shown anywhere yet."""
-        return str((await self._api.call("POST", "/cardkit/v1/cards", _as_json(card)))["card_id"])
+        return str((await self._api.call("POST", "/cardkit/v1/cards", _as_json(shown)))["card_id"])
 
-    def is_none(self, message: str) -> None:
-        """Remember that a message is no card."""
-        _keep(self._cards, message, "")
-
-    def made_for(self, message: str, card: str) -> None:
-        """Remember the card that was made for a message."""
-        _keep(self._made, message, card)
+    def sent(self, message: str, id: str = "") -> None:
+        """Remember a message, and the card that was made for it."""
+        self._cards[message] = Card(id, is_sure=not id)
 
     def knows(self, message: str) -> bool:
         """Whether a message is one that was sent not long ago."""
-        return message in self._cards or message in self._made
+        return message in self._cards
 
-    async def of(self, message: str) -> str:
-        """The card that a message is; empty, if it is none."""
-        if message not in self._cards:
+    async def of(self, message: str) -> Card:
+        """The card that a message is, as Feishu says; else the one that was made for it."""
+        card = self._cards.get(message) or Card("", is_sure=False)
+        if not card.is_sure:
             try:
                 found = await self._api.call("POST", "/cardkit/v1/cards/id_convert", {"message_id": message})
             except MessageGone:
                 raise
             except SendNever:
                 found = {}
-            _keep(self._cards, message, str(found.get("card_id") or self._made.get(message, "")))
-        return self._cards[message]
+            card = self._cards[message] = Card(str(found.get("card_id") or card.id), is_sure=True)
+        return card
 
-    async def grow(self, card: str, text: str, whole: Json) -> None:
+    async def grow(self, card: Card, text: str, whole: Json) -> None:
         """Show more of a text that isn't final; a card that has ended meanwhile begins again."""
         try:
             await self._change(card, f"/elements/{_TEXT}/content", {"content": text})
         except StreamEnded:
             await self.replace(card, whole)
 
-    async def replace(self, card: str, whole: Json) -> None:
+    async def replace(self, card: Card, whole: Json) -> None:
         """Show another card in its place, which also says whether it streams."""
         await self._change(card, "", {"card": _as_json(whole)})
 
-    async def _change(self, card: str, path: str, body: Json) -> None:
-        await self._limiter.turn({f"card/{card}": self._pace})
+    async def _change(self, card: Card, path: str, body: Json) -> None:
+        await self._limiter.turn({f"card/{card.id}": self._pace})
         try:
-            await self._api.call("PUT", f"/cardkit/v1/cards/{card}{path}", {**body, "sequence": self._number(card)})
+            await self._numbered(card, path, body)
         except OutOfOrder:
             # Somebody else changed it whose clock is ahead.
-            self._last[card] = self._number(card) + _AHEAD
-            await self._api.call("PUT", f"/cardkit/v1/cards/{card}{path}", {**body, "sequence": self._number(card)})
+            card.last += _AHEAD
+            await self._numbered(card, path, body)
 
-    def _number(self, card: str) -> int:
+    async def _numbered(self, card: Card, path: str, body: Json) -> None:
         tick = int(self._clock() * _TICKS) % _NUMBERS
-        number = min(max(tick, self._last.get(card, 0) + 1), _NUMBERS - 1)
-        _keep(self._last, card, number)
-        return number
+        card.last = min(max(tick, card.last + 1), _NUMBERS - 1)
+        await self._api.call("PUT", f"/cardkit/v1/cards/{card.id}{path}", {**body, "sequence": card.last})
 
 
-def card(text: str, thread: str, choices: tuple[str, ...] = (), *, streams: bool = False) -> Json:
+def shown(text: str, thread: str, choices: tuple[str, ...] = (), *, streams: bool = False) -> Json:
     """A card with a text, and buttons beneath it; each says what was chosen, and where."""
-    fit = [choice for choice in dict.fromkeys(choices) if 0 < len(choice) <= _LONGEST_BUTTON]
-    buttons = [
-        {
-            "tag": "button",
-            "text": {"tag": "plain_text", "content": label(choice)},
-            "behaviors": [{"type": "callback", "value": {"choice": choice, "thread": thread}}],
-        }
-        for choice in fit
-    ]
+    elements: list[Json] = [{"tag": "markdown", "element_id": _TEXT, "content": text}]
+    for choice, words in buttons(choices, _LONGEST_BUTTON):
+        pressed = [{"type": "callback", "value": {"choice": choice, "thread": thread}}]
+        elements.append({"tag": "button", "text": {"tag": "plain_text", "content": words}, "behaviors": pressed})
     config: Json = {"update_multi": True, "streaming_mode": streams, "enable_forward_interaction": False}
     if not streams:
         config["summary"] = {"content": text[:_SUMMARY]}
-    elements = [{"tag": "markdown", "element_id": _TEXT, "content": text}, *buttons]
     return {"schema": "2.0", "config": config, "body": {"elements": elements}}
-
-
-def _keep(known: dict[str, T], key: str, value: T) -> None:
-    """Remember something, and forget what was remembered for longest."""
-    known.pop(key, None)
-    if len(known) >= _MANY:
-        del known[next(iter(known))]
-    known[key] = value
 
 
 def _as_json(card: Json) -> Json:

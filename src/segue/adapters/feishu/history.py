@@ -4,17 +4,16 @@ Feishu lists groups to an app and no private chats, so these are remembered. Wit
 groups, it tells nothing of them.
 """
 
-import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from segue.adapters.feishu.api import Api, Json
-from segue.adapters.feishu.content import unwrapped
 from segue.adapters.feishu.directory import Directory
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.background import Gap
@@ -29,8 +28,8 @@ log = logging.getLogger(__name__)
 
 _PRIVATE, _GROUPS, _THREADS = 100, 40, 10
 """Private chats that are remembered, groups that are looked at, and threads of a chat."""
-_PAGE, _PAGES = 50, 10
-"""Messages of a page, and pages of a chat or a thread."""
+_LEAST = 50
+"""Messages of a chat that are looked at, however old they are: one may be the root of a thread that goes on."""
 _OVERLAP = 60.0
 """Seconds before the kept place that are read once more: messages of several chats overtake each other."""
 _KEEP = 5.0
@@ -44,13 +43,6 @@ class Position(Value, frozen=True):
     """The time of the newest message that was."""
     chats: tuple[str, ...] = ()
     """Private chats, the last used last."""
-
-    def heard(self, arrival: Arrival) -> "Position":
-        """The position after a message."""
-        place = arrival.place
-        chat = place.address.chat
-        chats = (*(one for one in self.chats if one != chat), chat)[-_PRIVATE:]
-        return Position(max(self.since, arrival.at), chats if place.kind is Kind.DM else self.chats)
 
 
 class History:
@@ -70,19 +62,21 @@ class History:
         self._take = take
         self._clock = clock
         self._at = self._kept = Position()
-        self._kept_at = 0.0
+        self._kept_at = -_KEEP
         self._gap = Gap()
 
     async def catch_up(self, intake: Intake) -> None:
         """Take in what was said while nobody listened: Feishu tells a lost event again for some hours only."""
-        at = _decoded(await intake.cursor.read())
+        at = Position()
+        with suppress(msgspec.DecodeError):
+            at = msgspec.json.decode(await intake.cursor.read() or "{}", type=Position)
         chats = dict.fromkeys((*at.chats, *self._at.chats))
         # What was said before the first time isn't answered.
         self._at = Position(at.since or self._clock(), tuple(chats)[-_PRIVATE:])
         with self._gap.closing(self._account):
             for event in await self._missed(at) if at.since else ():
                 await self._take(event, intake.accept)
-            await self._keep(intake)
+        await self.keep(intake)
 
     async def go_back(self, intake: Intake) -> None:
         """Read back what couldn't be at once."""
@@ -91,19 +85,18 @@ class History:
     def remember(self, arrival: Arrival) -> None:
         """Note where and when something was said; what else happens has the time of another clock."""
         if (arrival.parts or arrival.cites) and not arrival.edits:
-            self._at = self._at.heard(arrival)
+            chat, chats = arrival.place.address.chat, self._at.chats
+            if arrival.place.kind is Kind.DM:
+                chats = (*(one for one in chats if one != chat), chat)[-_PRIVATE:]
+            self._at = Position(max(self._at.since, arrival.at), chats)
 
-    async def keep(self, intake: Intake, until: Moment | None = None) -> None:
+    async def keep(self, intake: Intake, until: Moment = 0.0) -> None:
         """Keep the place, now and then, if nothing that was said before it is missing."""
-        if until is not None:
-            self._at = replace(self._at, since=max(self._at.since, until))
+        self._at = replace(self._at, since=max(self._at.since, until))
         met = set(self._at.chats) - set(self._kept.chats)
         if self._gap.is_closed and (met or time.monotonic() - self._kept_at >= _KEEP):
-            await self._keep(intake)
-
-    async def _keep(self, intake: Intake) -> None:
-        self._kept, self._kept_at = self._at, time.monotonic()
-        await intake.cursor.keep(msgspec.json.encode(self._at).decode())
+            self._kept, self._kept_at = self._at, time.monotonic()
+            await intake.cursor.keep(msgspec.json.encode(self._at).decode())
 
     async def _missed(self, at: Position) -> list[Json]:
         """What was said and changed since a time in all chats that the app is in, as events, the oldest first."""
@@ -113,54 +106,39 @@ class History:
         for chat, kind in [*((one, "p2p") for one in at.chats), *((one, "group") for one in listed if one)]:
             await self._directory.kind(chat, kind)
             try:
-                found += [one async for one in self._in_chat(chat, at.since)]
+                found += [event async for raw in self._in_chat(chat, at.since) for event in _events(raw, at.since)]
             except SendNever as error:
                 log.info("%s: what was said in %s isn't told: %s", self._account, chat, error)
         return [event for _, event in sorted(found, key=lambda one: one[0])]
 
-    async def _in_chat(self, chat: str, since: Moment) -> AsyncIterator[tuple[Moment, Json]]:
-        """What was said in a chat and in its threads; a thread is known by its root among the newest messages."""
-        seen, threads = 0, list[str]()
-        async for raw in self._pages("chat", chat):
+    async def _in_chat(self, chat: str, since: Moment) -> AsyncIterator[Json]:
+        """The messages of a chat and of its threads; a thread is known by its root among the newest messages."""
+        seen, threads = 0, dict[str, None]()
+        async for raw in self._directory.newest("chat", chat):
             seen += 1
-            thread = str(raw.get("thread_id") or "")
-            if thread and thread not in threads and len(threads) < _THREADS:
-                threads.append(thread)
-                async for reply in self._pages("thread", thread):
-                    if _time(reply, "create_time") <= since - _OVERLAP:
-                        break
-                    async for event in self._since(reply, since):
-                        yield event
-            if _time(raw, "create_time") <= since - _OVERLAP and seen >= _PAGE:
+            if thread := str(raw.get("thread_id") or ""):
+                threads[thread] = None
+            if _time(raw, "create_time") <= since - _OVERLAP and seen >= _LEAST:
                 break
-            async for event in self._since(raw, since):
-                yield event
-
-    async def _since(self, raw: Json, since: Moment) -> AsyncIterator[tuple[Moment, Json]]:
-        """The events that would have told of a message, if it was said or changed since a time."""
-        said, changed = _time(raw, "create_time"), _time(raw, "update_time") if raw.get("updated") else 0.0
-        if raw.get("deleted"):
-            return
-        if said > since - _OVERLAP:
-            yield said, _event("im.message.receive_v1", await self._directory.received(raw))
-        if said <= since < changed:
-            yield changed, _event("im.message.updated_v1", {"message": {"message_id": raw.get("message_id")}})
-
-    async def _pages(self, container: str, id: str) -> AsyncIterator[Json]:
-        """The messages of a chat or a thread, the newest first."""
-        about: Json = {"container_id_type": container, "container_id": id, "page_size": _PAGE}
-        for _ in range(_PAGES):
-            told = await self._api.call("GET", "/im/v1/messages", sort_type="ByCreateTimeDesc", **about)
-            for raw in told.get("items") or ():
-                if isinstance(raw, dict):
-                    yield unwrapped(raw)
-            about["page_token"] = told.get("page_token")
-            if not told.get("has_more") or not about["page_token"]:
-                break
+            yield raw
+        for thread in list(threads)[:_THREADS]:
+            async for raw in self._directory.newest("thread", thread):
+                if _time(raw, "create_time") <= since - _OVERLAP:
+                    break
+                yield raw
 
 
-def _event(kind: str, event: Json) -> Json:
-    return {"header": {"event_type": kind}, "event": event}
+def _events(raw: Json, since: Moment) -> Iterator[tuple[Moment, Json]]:
+    """The events that would have told of a message, if it was said or changed since a time."""
+    said, changed = _time(raw, "create_time"), _time(raw, "update_time") if raw.get("updated") else 0.0
+    if raw.get("deleted"):
+        return
+    if said > since - _OVERLAP:
+        told = {"sender": raw.get("sender") or {}, "message": raw}
+        yield said, {"header": {"event_type": "im.message.receive_v1"}, "event": told}
+    if said <= since < changed:
+        named = {"message": {"message_id": raw.get("message_id")}}
+        yield changed, {"header": {"event_type": "im.message.updated_v1"}, "event": named}
 
 
 def _time(raw: Json, name: str) -> Moment:
@@ -168,9 +146,3 @@ def _time(raw: Json, name: str) -> Moment:
         return int(raw.get(name) or 0) / 1000
     except (TypeError, ValueError):
         return 0.0
-
-
-def _decoded(kept: str) -> Position:
-    with contextlib.suppress(msgspec.DecodeError):
-        return msgspec.json.decode(kept, type=Position) if kept else Position()
-    return Position()

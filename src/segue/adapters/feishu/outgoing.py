@@ -7,14 +7,12 @@ among what was said since the message that it answers.
 import hashlib
 import json
 import re
-import time
 
 from segue.adapters.feishu.api import Api, Json
-from segue.adapters.feishu.cards import Cards, card
-from segue.adapters.feishu.content import text_of
+from segue.adapters.feishu.cards import Cards, shown
 from segue.adapters.feishu.directory import Directory
-from segue.adapters.feishu.events import Fetched, decode, moment
 from segue.adapters.feishu.markup import in_post, render
+from segue.adapters.feishu.messages import decode, text_of
 from segue.adapters.shared.attachments import content_of
 from segue.adapters.shared.rates import Limiter, Rate
 from segue.core.contracts.adapters import Files
@@ -28,7 +26,7 @@ _PATIENCE = 1.0
 """Seconds that a call waits for its turn by itself; for longer, the gateway does."""
 _REMEMBERED = 3500.0
 """Seconds for which Feishu surely knows a key."""
-_PAGE = 50
+_LONGEST_TITLE = 200
 _LARGEST_PICTURE = 10 * 1024 * 1024
 _PICTURES = {"image/jpeg", "image/png", "image/webp", "image/gif"}
 _SILENT = re.compile(r"\W+")
@@ -44,7 +42,7 @@ class Pace(Value, frozen=True):
 class Outgoing:
     """Sends what one app says."""
 
-    def __init__(self, api: Api, files: Files, directory: Directory, pace: Pace, clock: Clock = time.time) -> None:
+    def __init__(self, api: Api, files: Files, directory: Directory, pace: Pace, clock: Clock) -> None:
         self._api = api
         self._files = files
         self._directory = directory
@@ -52,10 +50,7 @@ class Outgoing:
         self._clock = clock
         self._limiter = Limiter(patience=_PATIENCE)
         self._cards = Cards(api, self._limiter, pace.card, clock)
-
-    def is_own(self, message: str) -> bool:
-        """Whether the app surely wrote a message."""
-        return self._cards.knows(message)
+        self.is_own = self._cards.knows
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message."""
@@ -63,17 +58,15 @@ class Outgoing:
             return found
         if delivery.file is not None:
             return await self._send_file(delivery, delivery.file, delivery.key)
-        there, text = delivery.address, render(delivery.text)
+        text = render(delivery.text)
         if delivery.text != PLACEHOLDER and not delivery.choices:
             message = await self._post(delivery, "post", _post(text), delivery.key)
-            self._cards.is_none(message)
+            self._cards.sent(message)
             return message
-        shown = card(text, there.thread, delivery.choices, streams=not delivery.choices)
-        made = await self._cards.make(shown)
-        reference = {"type": "card", "data": {"card_id": made}}
-        message = await self._post(delivery, "interactive", reference, delivery.key)
-        # An earlier attempt may have sent it with another card: which one it is, is asked before it is changed.
-        self._cards.made_for(message, made)
+        card = shown(text, delivery.address.thread, delivery.choices, streams=not delivery.choices)
+        made = await self._cards.make(card)
+        message = await self._post(delivery, "interactive", {"type": "card", "data": {"card_id": made}}, delivery.key)
+        self._cards.sent(message, made)
         return message
 
     async def edit(self, delivery: Delivery) -> None:
@@ -81,21 +74,22 @@ class Outgoing:
         file, text = delivery.file, render(delivery.text)
         if file is not None:
             text = text or render(file.name)
-        made = await self._cards.of(delivery.message)
-        shown = card(text, delivery.address.thread, delivery.choices, streams=not delivery.attempt)
-        if not made:
+        card = await self._cards.of(delivery.message)
+        whole = shown(text, delivery.address.thread, delivery.choices, streams=not delivery.attempt)
+        if not card.id:
             changed = {"msg_type": "post", "content": _encoded(_post(text))}
             await self._api.call("PUT", f"/im/v1/messages/{delivery.message}", changed)
         elif delivery.attempt:
-            await self._cards.replace(made, shown)
+            await self._cards.replace(card, whole)
         else:
-            await self._cards.grow(made, text, shown)
+            await self._cards.grow(card, text, whole)
         if file is not None:
             await self._send_file(delivery.with_text(""), file, f"{delivery.key}/file")
 
     async def open(self, parent: Address, title: str, key: str) -> str:
         """Post the root of a thread; the same key gives the same one."""
-        return await self._post(Delivery("", parent, "", 0, title, key), "post", _post(render(title)), key)
+        title = title.strip()[:_LONGEST_TITLE] or "Session"
+        return await self._post(Delivery("", parent, "", 0, title, key), "post", _post(render(title)), f"thread/{key}")
 
     async def _send_file(self, delivery: Delivery, file: File, key: str) -> str:
         """Send a file, and after it the words that go with it."""
@@ -113,7 +107,9 @@ class Outgoing:
     async def _post(self, delivery: Delivery, kind: str, content: Json, key: str) -> str:
         """Write into a chat or a thread; in a group, in answer to who asked, as several people may have."""
         there, answered = delivery.address, delivery.answered
-        body = {"msg_type": kind, "content": _encoded(content), "uuid": uuid(key)}
+        # Feishu takes keys of 50 characters at most.
+        uuid = hashlib.sha256(key.encode()).hexdigest()[:40]
+        body = {"msg_type": kind, "content": _encoded(content), "uuid": uuid}
         if there.thread:
             return await self._call(there, f"/{there.thread}/reply", {**body, "reply_in_thread": True})
         if answered.startswith("om_") and await self._directory.kind(there.chat) is not Kind.DM:
@@ -131,34 +127,24 @@ class Outgoing:
     async def _found(self, delivery: Delivery) -> str:
         """A message that an earlier attempt made, if Feishu may have forgotten its key: ours, with the same words.
 
-        It must be newer than what it answers; what answers nothing is sent again.
+        It must be newer than what it answers; what answers nothing, and a file, is sent again.
         """
-        try:
-            answered = (await self._directory.fetch(delivery.answered))[:1] if delivery.answers else []
-        except SendNever:
-            answered = []
-        if not answered or self._clock() - moment(answered[0].create_time) < _REMEMBERED:
+        if delivery.file is not None or not delivery.answers:
             return ""
-        thread, since = answered[0].thread_id, moment(answered[0].create_time)
-        about: Json = {
-            "container_id_type": "thread" if thread else "chat",
-            "container_id": thread or delivery.address.chat,
-        }
-        if not thread:
-            about["start_time"] = str(int(since))
-        told = await self._api.call("GET", "/im/v1/messages", page_size=_PAGE, sort_type="ByCreateTimeDesc", **about)
-        wanted = _spoken(render(delivery.text))
-        found: list[Fetched] = [decode(item, Fetched) for item in told.get("items") or ()]
-        for one in found:
-            newer = moment(one.create_time) >= since and one.sender.id == self._api.app
-            if newer and not delivery.file and _spoken(text_of(one.msg_type, one.body.content)) == wanted:
+        try:
+            answered = await self._directory.fetch(delivery.answered)
+        except SendNever:
+            return ""
+        if not answered or self._clock() - answered[0].at < _REMEMBERED:
+            return ""
+        thread, wanted = answered[0].thread_id, _spoken(render(delivery.text))
+        async for raw in self._directory.newest("thread" if thread else "chat", thread or delivery.address.chat):
+            one = decode(raw)
+            if one.at < answered[0].at:
+                break
+            if one.sender.id == self._api.app and _spoken(text_of(one)) == wanted:
                 return one.message_id
         return ""
-
-
-def uuid(key: str) -> str:
-    """The key of a delivery as Feishu takes it: of 50 characters at most."""
-    return hashlib.sha256(key.encode()).hexdigest()[:40]
 
 
 def _post(text: str) -> Json:

@@ -1,14 +1,13 @@
 """An app that Feishu makes for whoever scans a code: the device flow of OAuth, which gives its id and its secret."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 from urllib.parse import urlencode
 
 from segue.adapters.shared.outcomes import calling
 from segue.adapters.shared.web import Web
-from segue.core.values import Secret, Value
 from segue.errors import Disconnected, Invalid
 
 _PATH = "/oauth/v1/app/registration"
@@ -27,42 +26,36 @@ class Domain(StrEnum):
     LARK = "lark"
     """Lark, elsewhere."""
 
-
-ACCOUNTS = {Domain.FEISHU: "https://accounts.feishu.cn", Domain.LARK: "https://accounts.larksuite.com"}
-
-
-class Registered(Value, frozen=True):
-    """An app that was made."""
-
-    app: str
-    secret: Secret
-    domain: Domain
+    def at(self, service: str) -> str:
+        """The address of one of its services."""
+        return f"https://{service}.{'larksuite.com' if self is Domain.LARK else 'feishu.cn'}"
 
 
-async def register(show: Callable[[str], None], accounts: dict[Domain, str], slower: float = _SLOWER) -> Registered:
+async def register(
+    show: Callable[[str], None], accounts: Mapping[Domain, str], slower: float = _SLOWER
+) -> dict[str, str]:
     """Show a code, and wait until somebody has scanned it and the app is made; people of Lark are asked there."""
-    begun = await _ask(accounts[Domain.FEISHU], "begin", **_ASKS)
-    link, code = str(begun.get("verification_uri_complete") or ""), str(begun.get("device_code") or "")
+    domain = Domain.FEISHU
+    begun = await _ask(accounts[domain], "begin", **_ASKS)
+    link, code, every = (begun.get(key) for key in ("verification_uri_complete", "device_code", "interval"))
     if not link or not code:
         raise Disconnected("Feishu makes no app by a code now. Make one by hand: docs/feishu.md says how.")
-    show(f"{link}{'&' if '?' in link else '?'}{urlencode(_NAMED)}")
-    every, domain = _number(begun.get("interval"), _EVERY), Domain.FEISHU
+    show(f"{link}{'&' if '?' in str(link) else '?'}{urlencode(_NAMED)}")
+    wait = float(every) if isinstance(every, int | float) and every > 0 else _EVERY
     while True:
-        await asyncio.sleep(every)
-        told = await _ask(accounts[domain], "poll", device_code=code)
-        if told.get("client_id") and told.get("client_secret"):
-            return Registered(str(told["client_id"]), Secret(str(told["client_secret"])), domain)
-        user = told.get("user_info")
-        if isinstance(user, dict) and user.get("tenant_brand") == Domain.LARK:
-            domain = Domain.LARK
-            continue
-        match told.get("error"):
-            case "authorization_pending":
+        await asyncio.sleep(wait)
+        told = await _ask(accounts[domain], "poll", device_code=str(code))
+        match told:
+            case {"client_id": str(app), "client_secret": str(secret)} if app and secret:
+                return {"app_id": app, "app_secret": secret, "domain": domain}
+            case {"user_info": {"tenant_brand": Domain.LARK}} if domain is Domain.FEISHU:
+                domain = Domain.LARK
+            case {"error": "authorization_pending"}:
                 """Nobody has scanned it yet."""
-            case "slow_down":
-                every += slower
-            case error:
-                why = str(told.get("error_description") or error or "it didn't say why")
+            case {"error": "slow_down"}:
+                wait += slower
+            case _:
+                why = str(told.get("error_description") or told.get("error") or "it didn't say why")
                 raise Invalid("app_id", f"Feishu made no app: {why}", "Run it again, or give an app's id and secret.")
 
 
@@ -71,7 +64,3 @@ async def _ask(base: str, action: str, **fields: str) -> dict[str, Any]:
     async with calling(Web("Feishu", base)) as web:
         told = web.told(await web.call("POST", _PATH, body, _FORM))
     return told if isinstance(told, dict) else {}
-
-
-def _number(value: object, otherwise: float) -> float:
-    return float(value) if isinstance(value, int | float) and value > 0 else otherwise

@@ -1,86 +1,158 @@
-"""The long connection: opened at an address that Feishu gives for one, kept up by pings, acknowledged part by part."""
+"""The long connection: opened at an address that Feishu gives for one, kept up by pings, acknowledged part by part.
+
+A frame on it is written in protobuf's wire format:
+
+    Frame:  1 SeqID, 2 LogID, 3 service, 4 method, 5 headers (1 key, 2 value), 6 payload_encoding, 7 payload_type,
+            8 payload, 9 LogIDNew
+
+A field is a number with its kind, then a varint (kind 0) or a length and so many bytes (kind 2); no other kind is used.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from msgspec.structs import replace
 
 from segue.adapters.feishu.api import Api
-from segue.adapters.feishu.frames import CONTROL, DATA, Frame, decode, encode
 from segue.adapters.shared.background import beside
+from segue.adapters.shared.lookups import Recent
 from segue.adapters.shared.sockets import Socket, broke, line_to
+from segue.core.values import Value
 from segue.errors import Disconnected, Invalid
 
+CONTROL, DATA = 0, 1
+"""Methods of frames: about the connection, or with something in it."""
+_VARINT, _BYTES = 0, 2
+_LONGEST_VARINT, _LONGEST_NUMBER = 10, 10
+"""Bytes of a varint, and digits of a number in a text."""
 _PING = 120.0
 """Seconds between two pings, unless Feishu says otherwise."""
 _HALVES = 100
 """Deliveries of which not all parts are there yet."""
+Field = tuple[int, int | bytes]
 
 
-class Line:
-    """One connection, over which Feishu tells what happens."""
+class Frame(Value, frozen=True):
+    """One frame."""
 
-    def __init__(self, socket: Socket) -> None:
-        self._socket = socket
-        self._halves: dict[str, dict[int, bytes]] = {}
-
-    async def told(self) -> AsyncIterator[tuple[Frame, bytes]]:
-        """Everything that is told, until Feishu hangs up: the frame that completes it, and the whole of it."""
-        async for raw in self._socket.told():
-            try:
-                frame = decode(raw if isinstance(raw, bytes) else raw.encode())
-            except Invalid as error:
-                raise broke("Feishu", error) from error
-            if frame.method == DATA and (whole := self._whole(frame)) is not None:
-                yield frame, whole
-
-    async def acknowledge(self, frame: Frame) -> None:
-        """Let Feishu forget what came with a frame."""
-        await self._socket.say(encode(replace(frame, payload=b'{"code":200}')))
-
-    async def ping(self, service: int, every: float) -> None:
-        """Keep the connection up."""
-        with suppress(Disconnected):
-            while True:
-                await self._socket.say(encode(Frame((0, 0, service, CONTROL), {"type": "ping"})))
-                await asyncio.sleep(every)
-
-    def _whole(self, frame: Frame) -> bytes | None:
-        """The content that a frame completes; None while parts of it are missing."""
-        count, n = _number(frame.headers.get("sum")), _number(frame.headers.get("seq"))
-        if count <= 1:
-            return frame.payload
-        name = frame.headers.get("message_id", "")
-        parts = self._halves.setdefault(name, {})
-        parts[n] = frame.payload
-        if len(self._halves) > _HALVES:
-            del self._halves[next(iter(self._halves))]
-        if len(parts) < count:
-            return None
-        self._halves.pop(name, None)
-        return b"".join(parts[key] for key in sorted(parts))
+    method: int
+    headers: Mapping[str, str] = {}
+    payload: bytes = b""
+    rest: tuple[Field, ...] = ()
+    """The other fields, which are sent back as they came."""
 
 
 @asynccontextmanager
-async def opened(api: Api) -> AsyncIterator[Line]:
+async def opened(api: Api) -> AsyncIterator[Socket]:
     """A connection for an app."""
     there = await api.endpoint()
     url, config = str(there.get("URL", "")), there.get("ClientConfig")
-    [service] = parse_qs(urlsplit(url).query).get("service_id", ["0"])
+    service = _number(parse_qs(urlsplit(url).query).get("service_id", ["0"])[0])
     every = float(_number(config.get("PingInterval") if isinstance(config, dict) else 0)) or _PING
-    async with line_to("Feishu", url) as socket:
-        line = Line(socket)
-        async with beside("the pings of Feishu", lambda: line.ping(_number(service), every)):
-            yield line
+    async with line_to("Feishu", url) as socket, beside("the pings of Feishu", lambda: _ping(socket, service, every)):
+        yield socket
 
 
-def _number(value: Any) -> int:
+async def told(socket: Socket) -> AsyncIterator[tuple[Frame, bytes]]:
+    """Everything that is told, until Feishu hangs up: the frame that completes it, and the whole of it."""
+    halves = Recent[str, dict[int, bytes]](_HALVES)
+    async for raw in socket.told():
+        try:
+            frame = decode(raw if isinstance(raw, bytes) else raw.encode())
+        except Invalid as error:
+            raise broke("Feishu", error) from error
+        if frame.method != DATA:
+            continue
+        name, count, n = (frame.headers.get(key, "") for key in ("message_id", "sum", "seq"))
+        parts = halves[name] = halves.get(name, {}) | {_number(n): frame.payload}
+        if len(parts) >= _number(count):
+            del halves[name]
+            yield frame, b"".join(parts[n] for n in sorted(parts))
+
+
+async def acknowledge(socket: Socket, frame: Frame) -> None:
+    """Let Feishu forget what came with a frame."""
+    await socket.say(encode(replace(frame, payload=b'{"code":200}')))
+
+
+async def _ping(socket: Socket, service: int, every: float) -> None:
+    with suppress(Disconnected):
+        while True:
+            await socket.say(encode(Frame(CONTROL, {"type": "ping"}, rest=((1, 0), (2, 0), (3, service)))))
+            await asyncio.sleep(every)
+
+
+def _number(value: object) -> int:
     text = str(value)
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < _LONGEST else 0
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < _LONGEST_NUMBER else 0
 
 
-_LONGEST = 10
-"""Digits of a number that a frame or an address names."""
+def encode(frame: Frame) -> bytes:
+    """A frame as it is sent."""
+    headers = ((5, _written((1, key.encode()), (2, value.encode()))) for key, value in frame.headers.items())
+    return _written(*frame.rest, (4, frame.method), *headers, (8, frame.payload))
+
+
+def decode(raw: bytes) -> Frame:
+    """The frame that was sent; raises `Invalid`."""
+    method, headers, payload, rest = CONTROL, dict[str, str](), b"", list[Field]()
+    for field in _fields(raw):
+        match field:
+            case 4, int(value):
+                method = value
+            case 5, bytes(value):
+                key, text = (dict(_fields(value)).get(n) for n in (1, 2))
+                headers[_text(key)] = _text(text)
+            case 8, bytes(value):
+                payload = value
+            case _:
+                rest.append(field)
+    return Frame(method, headers, payload, tuple(rest))
+
+
+def _fields(raw: bytes) -> Iterator[Field]:
+    at = 0
+    while at < len(raw):
+        tag, at = _varint_at(raw, at)
+        value, at = _varint_at(raw, at)
+        if tag & 7 == _VARINT:
+            yield tag >> 3, value
+        elif tag & 7 == _BYTES and at + value <= len(raw):
+            yield tag >> 3, raw[at : at + value]
+            at += value
+        else:
+            raise _broken()
+
+
+def _varint_at(raw: bytes, at: int) -> tuple[int, int]:
+    """The number at a place, and the place after it."""
+    value = 0
+    for n, byte in enumerate(raw[at : at + _LONGEST_VARINT]):
+        value |= (byte & 0x7F) << 7 * n
+        if not byte & 0x80:
+            return value, at + n + 1
+    raise _broken()
+
+
+def _written(*fields: Field) -> bytes:
+    out = bytearray()
+    for n, value in fields:
+        if isinstance(value, int):
+            out += _varint(n << 3 | _VARINT) + _varint(value)
+        else:
+            out += _varint(n << 3 | _BYTES) + _varint(len(value)) + value
+    return bytes(out)
+
+
+def _varint(value: int) -> bytes:
+    return bytes([value]) if value < 0x80 else bytes([value & 0x7F | 0x80]) + _varint(value >> 7)
+
+
+def _text(value: int | bytes | None) -> str:
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else ""
+
+
+def _broken() -> Invalid:
+    return Invalid("frame", "it isn't whole", "Segue may be older than what Feishu sends.")

@@ -1,0 +1,208 @@
+"""Messages of Feishu's, as events tell them and as they are fetched: their fields, their words, and their files.
+
+Nothing is trusted to have the right shape. The content is JSON in a text, in a form for each kind of message.
+"""
+
+import html
+import mimetypes
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from segue.adapters.shared import decoding
+from segue.adapters.shared.webhooks import from_json
+from segue.core.messages import File
+from segue.core.values import Moment, Value
+from segue.errors import Invalid
+
+_PLACEHOLDER = re.compile(r"@_user_\d+|@_all")
+_BREAK = re.compile(r"<br */?>")
+_STYLES = {"bold": "**", "italic": "*", "lineThrough": "~~"}
+_NAMES = {"audio": "voice.opus", "media": "video.mp4"}
+"""The names of files that have none."""
+PICTURE = File("picture.png", "image/png", "")
+"""A picture that isn't fetched yet: Feishu doesn't say what it is called."""
+
+
+class UserId(Value, frozen=True):
+    """Somebody, by the id that the app knows them by."""
+
+    open_id: str = ""
+
+
+class Mention(Value, frozen=True):
+    """Somebody who is mentioned, and the words that stand for them in a text."""
+
+    key: str = ""
+    id: UserId | str = UserId()
+    """In a message that was fetched, the id alone."""
+    name: str = ""
+
+    @property
+    def who(self) -> str:
+        return self.id if isinstance(self.id, str) else self.id.open_id
+
+
+class Sender(Value, frozen=True):
+    """The sender of a message."""
+
+    sender_type: str = ""
+    sender_id: UserId = UserId()
+    id: str = ""
+    """The same, of a message that was fetched."""
+
+    @property
+    def who(self) -> str:
+        return self.id or self.sender_id.open_id
+
+
+class Body(Value, frozen=True):
+    """The content of a message that was fetched."""
+
+    content: str = ""
+
+
+class Message(Value, frozen=True):
+    """A message; the kind and the content of one that was fetched have other names."""
+
+    message_id: str
+    chat_id: str = ""
+    chat_type: str = ""
+    message_type: str = ""
+    msg_type: str = ""
+    content: str = ""
+    body: Body = Body()
+    sender: Sender = Sender()
+    create_time: str | int = 0
+    update_time: str | int = 0
+    updated: bool = False
+    deleted: bool = False
+    root_id: str = ""
+    parent_id: str = ""
+    thread_id: str = ""
+    upper_message_id: str = ""
+    """The message that passes it on."""
+    mentions: tuple[Mention, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        return self.message_type or self.msg_type
+
+    @property
+    def said(self) -> Any:
+        """What its content holds."""
+        return from_json(self.content or self.body.content)
+
+    @property
+    def at(self) -> Moment:
+        try:
+            return int(self.create_time) / 1000
+        except ValueError as error:
+            raise Invalid("create_time", "it is no time", "It is milliseconds since 1970.") from error
+
+    @property
+    def thread(self) -> str:
+        """The root of the thread that it is in; the message itself, if it is that."""
+        return (self.root_id or self.message_id) if self.thread_id else ""
+
+    @property
+    def quotes(self) -> str:
+        """The message that it answers; in a thread, whatever is said answers the root."""
+        return "" if self.thread_id and self.parent_id == self.root_id else self.parent_id
+
+
+class Content(NamedTuple):
+    """What a message says, and its files by the keys that lead to them."""
+
+    text: str = ""
+    files: Mapping[str, File] = {}
+
+
+def decode(raw: object) -> Message:
+    """A message, from what JSON held; raises `Invalid`."""
+    return decoding.decode(raw, Message, "Feishu")
+
+
+def read(message: Message, names: Mapping[str, str]) -> Content:
+    """The content of a message; `names` are those of whoever is mentioned, by what stands for them."""
+    match message.kind, message.said:
+        case "text", {"text": str(text)}:
+            return Content(_named(_unwrapped(text) if message.updated else text, names))
+        case "post", {"content": list(lines), **more}:
+            parts = [[part for part in line if isinstance(part, dict)] for line in lines if isinstance(line, list)]
+            text = "\n".join("".join(_words(part, names) for part in line) for line in parts)
+            files = {key: file for line in parts for part in line for key, file in _files(part).items()}
+            return Content(f"{more.get('title') or ''}\n{text}".strip(), files)
+        case "image", {"image_key": str(key)}:
+            return Content(files={key: PICTURE})
+        case ("file" | "audio" | "media") as kind, {"file_key": str(key), **more}:
+            return Content(files={key: _file(str(more.get("file_name") or _NAMES.get(kind, "file")))})
+        case kind, _:
+            raise Invalid(kind or "message_type", "messages of this kind aren't understood", "Write it in words.")
+
+
+def text_of(message: Message) -> str:
+    """The words of any message, as far as it has some: of what was quoted, forwarded or sent."""
+    try:
+        return read(message, {}).text
+    except Invalid:
+        # A card, or something of which only the words can be told.
+        return "\n".join(_strings(message.said))
+
+
+def _strings(said: object) -> Iterator[str]:
+    """All words in the JSON of a message or a card, whatever its form."""
+    if isinstance(said, list):
+        for one in said:
+            yield from _strings(one)
+    elif isinstance(said, dict):
+        for key, value in said.items():
+            if isinstance(value, str) and key in {"text", "content", "title"}:
+                yield value
+            else:
+                yield from _strings(value)
+
+
+def _words(part: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    match part:
+        case {"tag": "a", "text": str(text), "href": str(url)} if text != url:
+            return f"[{text}]({url})"
+        case {"tag": "at", "user_id": str(key), **more}:
+            return f"@{names.get(key) or more.get('user_name') or key}"
+        case {"tag": "code_block", "text": str(text), **more}:
+            return f"```{str(more.get('language') or '').lower()}\n{text.rstrip()}\n```"
+        case {"tag": "emotion", "emoji_type": str(name)}:
+            return f":{name}:"
+        case {"tag": "hr"}:
+            return "---"
+        case _:
+            text, styles = str(part.get("text") or ""), part.get("style")
+            marks = [mark for style, mark in _STYLES.items() if isinstance(styles, list) and style in styles]
+            return f"{''.join(marks)}{_named(text, names)}{''.join(reversed(marks))}"
+
+
+def _files(part: Mapping[str, Any]) -> Mapping[str, File]:
+    match part:
+        case {"tag": "img", "image_key": str(key)}:
+            return {key: PICTURE}
+        case {"tag": "media" as kind, "file_key": str(key)}:
+            return {key: _file(_NAMES[kind])}
+        case _:
+            return {}
+
+
+def _file(name: str) -> File:
+    return File(name, mimetypes.guess_type(name)[0] or "", "")
+
+
+def _named(text: str, names: Mapping[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda found: f"@{names[found[0]]}" if found[0] in names else found[0], text)
+
+
+def _unwrapped(text: str) -> str:
+    """A text that was edited, of which Feishu tells the paragraphs as HTML."""
+    *paragraphs, rest = (part.lstrip() for part in text.split("</p>"))
+    if rest or not all(part.startswith("<p>") for part in paragraphs):
+        return text
+    lines = "\n".join(part.removeprefix("<p>") for part in paragraphs)
+    return html.unescape(_BREAK.sub("\n", lines))
