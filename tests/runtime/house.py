@@ -20,7 +20,6 @@ from segue.core.people import Allowances
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.transcripts import Tip
 from segue.core.windows import EDITOR, HOSTS, PROGRAM, TERMINAL, WEB
-from segue.database.sqlite import Sqlite
 from segue.runtime.editors.door import EditorDoor
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
@@ -46,10 +45,10 @@ from segue.runtime.windows.local import Local
 from segue.runtime.windows.routes import Windows
 from segue.runtime.windows.sign_in import COOKIE, SignIn, token_in
 from segue.runtime.windows.window import meet_host
-from segue.store import Store
+from segue.store import Store, open_driver
 from segue.testing.waits import PATIENCE, NeverCame
+from tests.in_process import PUBLIC, gateway_on
 
-PUBLIC = AccountSettings(public=True)
 OPEN = OpenRequest()
 F = TypeVar("F")
 _shown = msgspec.json.Decoder(Shown)
@@ -189,12 +188,6 @@ class House:
 
 
 @asynccontextmanager
-async def _meeting(store: Store) -> AsyncIterator[None]:
-    await meet_host(store)
-    yield
-
-
-@asynccontextmanager
 async def house(
     folder: Path,
     agent: Agent,
@@ -206,15 +199,14 @@ async def house(
     """A gateway with windows, on a database of its own."""
     terminal, web, editor, program = (Local(platform) for platform in (TERMINAL, WEB, EDITOR, PROGRAM))
     accounts = {(adapter.platform, adapter.account): account for adapter in (editor, *adapters)}
-    settings = GatewaySettings(hosts=hosts, accounts=accounts, poll=0.05, grace=0.0, limits=limits or Allowances())
-    async with (
-        Store(await Sqlite.open(folder / "segue.db")) as store,
-        _meeting(store),
-        Gateway(store, agent, [terminal, web, editor, program, *adapters], settings, files=Folder(folder)) as gateway,
-    ):
-        sign_in = await SignIn.open(Patient(store.driver), folder)
+    settings = GatewaySettings(hosts=hosts, accounts=accounts, poll=0.05, limits=limits or Allowances())
+    there, files = (terminal, web, editor, program, *adapters), Folder(folder)
+    driver = await open_driver(folder / "segue.db")
+    await meet_host(Store(driver))
+    async with gateway_on(driver, agent, *there, settings=settings, files=files) as gateway:
+        sign_in = await SignIn.open(Patient(driver), folder)
         listener = Listener("127.0.0.1", 0)
-        windows = Windows(gateway, sign_in, (terminal, web, editor), Folder(folder), "ann")
+        windows = Windows(gateway, sign_in, (terminal, web, editor), files, "ann")
         door = McpDoor(gateway, sign_in, listener.url)
         app = make_app(gateway, (), [*windows.routes(), *door.routes(), *EditorDoor(windows, gateway).routes()])
         async with door.open(), serving(app, listener, 1.0):

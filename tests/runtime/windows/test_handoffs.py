@@ -29,7 +29,8 @@ from segue.testing.agents import Pause, ScriptedAgent
 from segue.testing.chats import Chat, Someone
 from segue.testing.personas import Telegram, TelegramAdapter
 from segue.testing.waits import PATIENCE
-from tests.runtime.house import PUBLIC, Guest, House, house
+from tests.in_process import PUBLIC
+from tests.runtime.house import Guest, House, house
 from tests.stories.moving_house import HERE, recalls
 
 CATS = HERE.format(last="cats")
