@@ -3,8 +3,8 @@
 import asyncio
 import os
 import shutil
-import subprocess
-import sys
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -13,29 +13,26 @@ from click.testing import CliRunner
 from segue import open_store
 from segue.cli.main import main
 from segue.errors import StoreCorrupt
-
-RUNNING = """
-import asyncio, sys
-from pathlib import Path
-from segue import open_store
-from segue.core.settings import AccountSettings, GatewaySettings
-from segue.runtime.gateway import Gateway
 from segue.testing.agents import EchoAgent
 from segue.testing.personas import WhatsApp
+from tests.forge import kill, start
+from tests.in_process import gateway_on
 from tests.runtime.test_poison import arrival
 
-async def main(where):
+
+async def _run(where: str, under_load: Connection) -> None:
     platform = WhatsApp()
-    settings = GatewaySettings(accounts={(platform.name, platform.account): AccountSettings(public=True)})
-    async with await open_store(where) as store, Gateway(store, EchoAgent(), [platform.adapter()], settings) as running:
+    async with gateway_on(where, EchoAgent(), platform, poll=1.0) as running:
         await running._soundness.once()
         for n in range(1_000_000):
             await running.accept(arrival(platform, n, f"message {n}"))
             if n == 20:
-                print("under load", flush=True)
+                under_load.send(None)
 
-asyncio.run(main(Path(sys.argv[1])))
-"""
+
+def writes_on(where: str, under_load: Connection) -> None:
+    """A gateway that takes messages in until it is killed, and tells when it has taken some."""
+    asyncio.run(_run(where, under_load))
 
 
 @pytest.fixture
@@ -53,15 +50,16 @@ def run(*words: str) -> str:
 
 def copied_under_load(source: Path, to: Path, *endings: str) -> None:
     """Copy a database's files while a gateway of its own process writes to it, then kill that."""
-    run, here = [sys.executable, "-c", RUNNING, str(source)], Path(__file__).parents[2]
-    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True, cwd=here) as gateway:
-        try:
-            assert gateway.stdout is not None
-            assert gateway.stdout.readline() == "under load\n"
-            for ending in endings:
-                shutil.copyfile(f"{source}{ending}", f"{to}{ending}")
-        finally:
-            gateway.kill()
+    here, there = Pipe()
+    gateway = start(writes_on, str(source), there)
+    there.close()
+    try:
+        here.recv()
+        for ending in endings:
+            shutil.copyfile(f"{source}{ending}", f"{to}{ending}")
+    finally:
+        kill(gateway)
+        here.close()
 
 
 async def test_a_copy_of_the_file_alone_is_refused_in_words_until_somebody_takes_it_as_it_is(

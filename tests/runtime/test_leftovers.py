@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -16,6 +14,7 @@ import pytest
 from segue import open_store
 from segue.changes.exchange import letters
 from segue.changes.forgetting import named_files
+from segue.core.contracts.adapters import Unfetched
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, File, Speaker, Text
 from segue.runtime.files import Folder
@@ -25,6 +24,7 @@ from segue.runtime.retrying import Patient
 from segue.store import Store
 from segue.testing.agents import ScriptedAgent
 from tests.adapters.matrix import until
+from tests.forge import start
 from tests.in_process import PUBLIC, gateway_on
 from tests.runtime.telemetry.test_metrics import figure
 
@@ -114,33 +114,27 @@ async def test_the_same_content_kept_again_is_never_lost_to_two_who_sweep(databa
             assert path.exists()
 
 
-KILLED = """
-import asyncio, os, signal, sys
-from pathlib import Path
-from segue.runtime.files import Folder
-from segue.core.contracts.adapters import Unfetched
-from tests.runtime.test_leftovers import arrival, gateway, once
-
-async def main(where, folder):
+async def _die_half_way(where: str, folder: Path) -> None:
     bare = arrival("1")
-    async def fetch():
+
+    async def fetch() -> Arrival:
         file = await Folder(folder).keep("cat.png", "image/png", once(b"half way in"))
         os.kill(os.getpid(), signal.SIGKILL)
         return bare.with_files([file])
-    from segue.core.messages import File
-    from msgspec.structs import replace
-    named = replace(bare, parts=(*bare.parts, File("cat.png", "image/png", "")))
-    async with gateway(where, folder) as running:
-        await running.accept(Unfetched(named, fetch))
 
-asyncio.run(main(sys.argv[1], Path(sys.argv[2])))
-"""
+    async with gateway(where, folder) as running:
+        await running.accept(Unfetched(arrival("1", File("cat.png", "image/png", "")), fetch))
+
+
+def dies_half_way(where: str, folder: Path) -> None:
+    """A gateway whose process ends once a file is kept, and its message isn't."""
+    asyncio.run(_die_half_way(where, folder))
 
 
 async def test_a_file_whose_gateway_was_killed_before_its_message_was_kept(database: str, tmp_path: Path) -> None:
-    run = [sys.executable, "-c", KILLED, database, str(tmp_path)]
-    dead = await asyncio.to_thread(subprocess.run, run, check=False, capture_output=True, cwd=Path(__file__).parents[2])
-    assert dead.returncode == -signal.SIGKILL, dead.stderr.decode()
+    dying = await asyncio.to_thread(start, dies_half_way, database, tmp_path)
+    await asyncio.to_thread(dying.join)
+    assert dying.exitcode == -signal.SIGKILL
     [left] = (tmp_path / "files").glob("??/*")
     async with await open_store(database) as store:
         assert await looking(store, tmp_path).once() == 0, "its message may still be on its way in"
