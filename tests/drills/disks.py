@@ -7,11 +7,11 @@ it lasts, and green when it is over.
 import asyncio
 import random
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Any, assert_never
+from typing import assert_never
 
 import apsw
 
@@ -20,12 +20,12 @@ from segue.core.values import Value
 from segue.database.sqlite import Sqlite
 from segue.errors import OutcomeUnknown, StoreError
 from segue.runtime.gateway import Gateway
-from segue.store import Store
 from tests.changes.invariants import VIOLATIONS
 from tests.database.disk import Disk, Faulty
 from tests.drills.gateways import Repeats
 from tests.drills.planting import Bug, planted
 from tests.drills.room import Wall, said, settings
+from tests.in_process import gateway_on
 
 PEOPLE = 4
 PATIENCE = 0.02
@@ -117,8 +117,11 @@ class _Stage:
                     await self._answered()
         return self._wrong + self._look()
 
-    def _gateway(self, disk: Disk) -> "_Living":
-        return _Living(self._path, disk, self._wall)
+    @asynccontextmanager
+    async def _gateway(self, disk: Disk) -> AsyncIterator[Gateway]:
+        driver = await Sqlite.open(self._path, vfs=disk.name, patience=PATIENCE)
+        async with gateway_on(driver, Repeats(0.0, ""), self._wall, settings=settings(LEASE)) as gateway:
+            yield gateway
 
     async def _talk(self, gateway: Gateway, chat: str) -> None:
         """Say one thing after the other, each until somebody says yes, and see whether a no was one."""
@@ -212,20 +215,6 @@ class _Stage:
         finally:
             connection.close()
         return wrong + [f"lost: {message}" for message in self._told if message not in there]
-
-
-class _Living(AsyncExitStack):
-    """A gateway that lives for as long as a block lasts."""
-
-    def __init__(self, path: Path, disk: Disk, wall: Wall) -> None:
-        super().__init__()
-        self._where = path, disk, wall
-
-    async def __aenter__(self) -> Any:
-        path, disk, wall = self._where
-        driver = await Sqlite.open(path, vfs=disk.name, patience=PATIENCE)
-        store = await self.enter_async_context(Store(driver))
-        return await self.enter_async_context(Gateway(store, Repeats(0.0, ""), [wall], settings(LEASE)))
 
 
 def _damaged(content: bytes) -> bytes:

@@ -8,10 +8,11 @@ import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from prompt_toolkit.history import FileHistory
 
-from segue import Store, open_store
+from segue import Store
 from segue.changes.exchange import letters
 from segue.core.contracts.adapters import Connection, Intake
 from segue.core.contracts.agents import Work
@@ -26,6 +27,7 @@ from segue.runtime.gateway import Gateway
 from segue.testing import HandClock, ScriptedAgent
 from segue.testing.agents import Step, Uses, said
 from tests.drills.remains import files_with, remains
+from tests.in_process import gateway_on
 
 PATIENCE = 20.0
 PLATFORM, ACCOUNT = "sink", "main"
@@ -139,18 +141,11 @@ class Cage:
 async def cage(where: str, folder: Path, driver: Driver | None = None) -> AsyncIterator[Cage]:
     """A gateway on a database, with a data folder."""
     clock, sink = HandClock(time.time()), Sink()
-    settings = GatewaySettings(
-        accounts={(PLATFORM, ACCOUNT): AccountSettings(allow=frozenset({"ann"}))},
-        poll=0.02,
-        grace=0.0,
-        data=str(folder),
-    )
+    settings = GatewaySettings(poll=0.02, data=str(folder))
+    more: Any = {"account": AccountSettings(allow=frozenset({"ann"})), "settings": settings, "files": Folder(folder)}
     logger = logging.getLogger("segue")
-    async with (
-        Store(driver) if driver else await open_store(where) as store,
-        Gateway(store, Noter(otherwise=answers), [sink], settings, clock=clock, files=Folder(folder)) as gateway,
-    ):
-        made = Cage(store, gateway, sink, where, folder, clock)
+    async with gateway_on(driver or where, Noter(otherwise=answers), sink, clock=clock, **more) as gateway:
+        made = Cage(gateway.store, gateway, sink, where, folder, clock)
         logger.addHandler(made.heard)
         try:
             yield made

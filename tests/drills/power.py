@@ -21,13 +21,13 @@ from segue.database.sqlite import Sqlite
 from segue.database.sqlite_file import APPLICATION, keep_log
 from segue.database.statements import SQLITE, migrations
 from segue.errors import StoreError
-from segue.runtime.gateway import Gateway
 from segue.store import Store
 from tests.changes.invariants import VIOLATIONS
 from tests.drills.gateways import Repeats
 from tests.drills.planting import Bug, Patch, planted
 from tests.drills.platter import Happened, Platter, Recorder, Told
 from tests.drills.room import DELIVERY, MESSAGE, Wall, settings, talk
+from tests.in_process import gateway_on
 
 LIVES = 3
 CHECKPOINT = 60
@@ -93,8 +93,8 @@ async def _live(path: Path, disk: Recorder, life: int, people: int, messages: in
     before = apsw.Connection(str(path), vfs=disk.name) if life % 2 else None
     if before:
         before.execute("select count(*) from sqlite_schema").fetchall()
-    store = Store(await Sqlite.open(path, vfs=disk.name))
-    async with store, Gateway(store, Repeats(0.0, ""), [Wall(disk.tell)], settings()) as gateway:
+    driver = await Sqlite.open(path, vfs=disk.name)
+    async with gateway_on(driver, Repeats(0.0, ""), Wall(disk.tell), settings=settings()) as gateway:
         await asyncio.gather(
             *(
                 talk(gateway.accept, f"chat-{life}-{n}", messages, disk.tell, random.Random(dice.random()))

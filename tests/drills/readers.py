@@ -55,6 +55,7 @@ from segue.store import Store
 from segue.testing import HandClock, Shelf
 from tests.drills.parrots import ACCOUNT, CANARY, ERROR, FAILS, PLATFORM, Board, HushedBoard, Parrot
 from tests.drills.planting import Bug, Patch, planted
+from tests.in_process import gateway_on
 
 ANN, BOB, CEM, DEE = "ann", "bob", "cem", "dee"
 """Ann is the host."""
@@ -971,7 +972,6 @@ def _settings(dice: random.Random, approver: str) -> GatewaySettings:
         questions=QuestionSettings(_HOUR / 2),
         limits=UNBOUNDED,
         poll=0.05,
-        grace=0.0,
     )
 
 
@@ -983,16 +983,17 @@ async def run(where: str, steps: int, seed: int, bug: Bug = Bug.NONE, often: flo
     parrot, clock, terminals = Parrot(dice), HandClock(time.time()), Local(TERMINAL)
     agents, settings = {"parrot": parrot, "polly": parrot}, _settings(dice, approver)
     with planted(Patch(statements, "_TEXTS", _with_queries), *bug.patches):
-        async with Store(await Sqlite.open(where, running=RunsIn.INLINE)) as store:
-            await meet_host(store)
-            for who in PEOPLE:
-                await store.person(Identity(PLATFORM, ACCOUNT, who), who)
-            async with Gateway(store, agents, [board, terminals], settings, clock=clock, files=files) as gateway:
-                around = Neighbourhood(gateway, terminals, parrot, clock, board, approver)
-                await around.meet()
-                happening = Steps(around, dice, often)
-                for n in range(steps):
-                    await happening.step()
-                    if around.wrong:
-                        return Found(n + 1, around.canaries, around.shown, around.told)
+        driver = await Sqlite.open(where, running=RunsIn.INLINE)
+        store = Store(driver)
+        await meet_host(store)
+        for who in PEOPLE:
+            await store.person(Identity(PLATFORM, ACCOUNT, who), who)
+        async with gateway_on(driver, agents, board, terminals, settings=settings, clock=clock, files=files) as gateway:
+            around = Neighbourhood(gateway, terminals, parrot, clock, board, approver)
+            await around.meet()
+            happening = Steps(around, dice, often)
+            for n in range(steps):
+                await happening.step()
+                if around.wrong:
+                    return Found(n + 1, around.canaries, around.shown, around.told)
     return Found(steps, around.canaries, around.shown, ())

@@ -22,18 +22,16 @@ from segue.adapters.http import HttpAccount
 from segue.core.contracts.agents import Event, Work
 from segue.core.messages import Text, ToolCall, plain_text
 from segue.core.people import UNBOUNDED
-from segue.core.settings import AccountSettings, GatewaySettings, Streams
+from segue.core.settings import AccountSettings, Streams
 from segue.core.values import Secret, Value
-from segue.database.sqlite import Sqlite
-from segue.runtime.gateway import Gateway
 from segue.runtime.server.app import Mounted, make_app
 from segue.runtime.server.listeners import Listener, serving
 from segue.runtime.turns.transcript_cache import TranscriptCache
-from segue.store import Store
 from segue.testing import Shelf
 from tests.adapters.platform import signed
 from tests.drills.gateways import ACCOUNT, SECRET
 from tests.drills.planting import Bug, Patch, planted
+from tests.in_process import gateway_on
 
 PEOPLE = 8
 _SESSION = 20
@@ -155,12 +153,10 @@ async def run(where: str, turns: int, bug: Bug = Bug.NONE) -> Found:
     street = Street(inwards.url)
     adapter = HttpAccount(Secret(SECRET), f"{outwards.url}/out").adapter(ACCOUNT, Shelf())
     account = AccountSettings(public=True, streams=Streams.WHOLE)
-    settings = GatewaySettings(accounts={("http", ACCOUNT): account}, limits=UNBOUNDED, grace=0.0)
     few = Patch(TranscriptCache, "__init__", lambda make: lambda self, store: make(self, store, _KEPT))
     with planted(few, *bug.patches):
         async with (
-            Store(await Sqlite.open(Path(where))) as store,
-            Gateway(store, Asks(), [adapter], settings) as gateway,
+            gateway_on(where, Asks(), adapter, account=account, limits=UNBOUNDED, poll=1.0) as gateway,
             serving(make_app(gateway), inwards),
             serving(Mounted(street), outwards),
         ):
