@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import ValidationError
 from msgspec.structs import replace
 
-from segue import open_store
+from segue import Store
 from segue.adapters.http import Http
 from segue.changes.exchange import letters
 from segue.core.messages import Delivery
@@ -28,12 +28,14 @@ from segue.errors import SegueError
 from segue.runtime.gateway import Gateway
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.window import meet_host
+from segue.store import open_driver
 from segue.testing import Shelf, WhatsApp
 from segue.testing.waits import Changes, NeverCame
 from tests.drills.hostile_doors import HOST, SECRET, Bot, Caller, Case, Doors
 from tests.drills.hostile_feishu import Bird
 from tests.drills.hostile_platforms import App, Guest, Line, Phone
 from tests.drills.planting import Bug, planted
+from tests.in_process import gateway_on
 
 ROUND = 200
 """Cases after which somebody else wants an answer."""
@@ -119,25 +121,25 @@ async def run(where: str, cases: int, seed: int, bug: Bug = Bug.NONE, kinds: tup
         adapter.send = send
     account = AccountSettings(public=True, streams=Streams.WHOLE)
     accounts = {(one.platform, one.account): account for one in platforms}
-    settings = GatewaySettings(hosts=(HOST, *HOSTS), accounts=accounts, limits=UNBOUNDED, poll=0.05, grace=0.0)
+    settings = GatewaySettings(hosts=(HOST, *HOSTS), accounts=accounts, limits=UNBOUNDED, poll=0.05)
     # Nobody answers what a tool asks: the time for it is over at once.
     settings = replace(settings, questions=QuestionSettings(0.001))
     with planted(*bug.patches), listening() as ears:
-        async with await open_store(where) as store:
-            await meet_host(store)
-            async with Gateway(store, agent, adapters, settings) as gateway:
-                doors, watch = Doors(gateway, agent, said, changes, dice), Watch(gateway, said, ears)
-                while done.total() < cases and not wrong:
-                    told: list[Case] = []
-                    try:
-                        for kind in kinds:
-                            share, knock = doors.kinds[kind]
-                            told += await knock(share * ROUND // 100)
-                        await doors.others()
-                    except NeverCame as error:
-                        wrong.append(str(error))
-                    done.update(name for name, _ in told)
-                    wrong += await watch.look(told)
-                await doors.close()
+        driver = await open_driver(where)
+        await meet_host(Store(driver))
+        async with gateway_on(driver, agent, *adapters, settings=settings) as gateway:
+            doors, watch = Doors(gateway, agent, said, changes, dice), Watch(gateway, said, ears)
+            while done.total() < cases and not wrong:
+                told: list[Case] = []
+                try:
+                    for kind in kinds:
+                        share, knock = doors.kinds[kind]
+                        told += await knock(share * ROUND // 100)
+                    await doors.others()
+                except NeverCame as error:
+                    wrong.append(str(error))
+                done.update(name for name, _ in told)
+                wrong += await watch.look(told)
+            await doors.close()
     await http.close()
     return Found(dict(done), [f"{line} (seed {seed})" for line in wrong], doors.arrivals, agent.done)

@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from segue import open_store
 from segue.core.contracts.adapters import Accepted
 from segue.core.contracts.agents import Event, Work
 from segue.core.lanes import Address, Identity, Kind, Place
@@ -19,6 +18,7 @@ from segue.errors import Overloaded
 from segue.runtime.gateway import Gateway
 from segue.testing import WhatsApp
 from tests.drills.planting import Bug, planted
+from tests.in_process import gateway_on
 
 SLOTS = 8
 TURN = 0.04
@@ -135,17 +135,9 @@ async def run(where: str, seconds: float, seed: int, bug: Bug = Bug.NONE) -> Fou
 
     adapter.send = send  # type: ignore[method-assign]
     account = AccountSettings(public=True, streams=Streams.WHOLE)
-    settings = GatewaySettings(
-        accounts={("whatsapp", "main"): account},
-        hosts=(_HOST,),
-        limits=UNBOUNDED,
-        slots=SLOTS,
-        overload=OVERLOAD,
-        poll=0.05,
-        grace=0.0,
-    )
+    settings = GatewaySettings(hosts=(_HOST,), limits=UNBOUNDED, slots=SLOTS, overload=OVERLOAD, poll=0.05)
     with planted(*bug.patches):
-        async with await open_store(where) as store, Gateway(store, Slow(), [adapter], settings) as gateway:
+        async with gateway_on(where, Slow(), adapter, account=account, settings=settings) as gateway:
             crowd, before = Crowd(gateway, answered, seed), _size()
             await crowd.press(seconds)
             ends = time.monotonic() + 60
