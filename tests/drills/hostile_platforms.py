@@ -294,10 +294,10 @@ class Business(Graph):
         super().__init__(Secret("token"), _NUMBER, "http://127.0.0.1:9")
         self._dice = dice
 
-    async def _call(self, method: str, path: str, *more: Any) -> dict[str, Any]:
+    async def _call(self, method: str, path: str, body: Any = b"", **headers: str) -> dict[str, Any]:
         """What it likes, when it is asked."""
         if method != "GET":
-            return await super()._call(method, path, *more)
+            return await super()._call(method, path, body, **headers)
         if self._dice.random() < 0.2:
             raise SendNever(f"{path} is too late")
         return {"url": _WHATSAPP["url"](self._dice), "file_size": mean(self._dice)}

