@@ -8,8 +8,8 @@ import discord
 
 from segue.adapters.discord.adapter import Discord
 from segue.adapters.discord.api import MESSAGES, PORTAL, PUBLIC, Api
-from segue.adapters.shared.meeting import met
 from segue.adapters.shared.outcomes import calling, check_http
+from segue.adapters.shared.setup import met
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
 from segue.core.values import LEFT, Secret, Value

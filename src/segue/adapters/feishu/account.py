@@ -9,8 +9,8 @@ from segue.adapters.feishu.api import FEISHU, Api
 from segue.adapters.feishu.outgoing import Pace
 from segue.adapters.feishu.registration import Domain, register
 from segue.adapters.feishu.webhook import FeishuByEvents
-from segue.adapters.shared.meeting import met
 from segue.adapters.shared.outcomes import calling, check_http
+from segue.adapters.shared.setup import met
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
 from segue.core.values import LEFT, Secret, Value

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from segue.adapters.shared.meeting import met
 from segue.adapters.shared.outcomes import calling, check_http
+from segue.adapters.shared.setup import met
 from segue.adapters.signal.adapter import Signal
 from segue.adapters.signal.daemon import DEFAULT, Daemon
 from segue.adapters.signal.incoming import Hears

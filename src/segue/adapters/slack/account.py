@@ -6,9 +6,8 @@ from importlib.resources import files as packaged
 from typing import Any
 from urllib.parse import quote
 
-from segue.adapters.shared.meeting import met
 from segue.adapters.shared.outcomes import calling, check_http
-from segue.adapters.shared.setup import greeted, keys_of, written
+from segue.adapters.shared.setup import greeted, keys_of, met, written
 from segue.adapters.slack.adapter import Slack, SlackByEvents
 from segue.adapters.slack.api import PUBLIC, Api
 from segue.adapters.slack.incoming import View
