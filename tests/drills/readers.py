@@ -727,11 +727,13 @@ class Steps:
     async def _leaves_work_behind(self) -> None:
         """Somebody schedules work among others, takes the conversation along and goes on alone until it is due.
 
-        They may have begun something else by then, so that it has nowhere to go.
+        They may have begun something else by then, so that it has nowhere to go; they may take it back, and bring the
+        rest to the others again.
         """
         around, dice = self._around, self._dice
         who, place = dice.choice((ANN, BOB, BOB, CEM)), dice.choice((THREAD, FLAT))
         await around.says(who, place, f"hello {around.canary()}")
+        await around.says(who, place, f"/title {(title := around.canary())}")
         await around.says(who, place, f"/schedule in 1h tell {around.canary()}")
         session = await around.speaks_to(who, place)
         await around.says(who, place, f"/handoff {PLATFORM}:{who}", agrees=True)
@@ -740,6 +742,10 @@ class Steps:
             if dice.random() < 0.7:
                 await around.says(who, there, "/new")
         await around.time_passes()
+        if dice.random() < 0.5:
+            await around.says(who, private(who), f"/resume {title}")
+            await around.says(who, private(who), "/undo 2")
+            await around.says(who, place, f"/resume {title}")
 
     async def _cancels(self) -> None:
         """Somebody cancels among others what was listed for them alone."""
