@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from typing import Self
 
 import discord
 
 from segue.adapters.discord.adapter import Discord
 from segue.adapters.discord.api import MESSAGES, PORTAL, PUBLIC, Api
 from segue.adapters.shared.outcomes import calling, check_http
-from segue.adapters.shared.setup import met
+from segue.adapters.shared.setup import keys_of, met, written
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
 from segue.core.values import LEFT, Secret, Value
@@ -52,7 +51,7 @@ class DiscordAccount(Value, frozen=True):
     @classmethod
     async def added(cls, answers: Mapping[str, str]) -> Added:
         """Ask Discord whose token it is, and whether the bot may read messages."""
-        keys = cls._of(answers)
+        keys = keys_of(cls, answers)
         async with calling(Api(keys.token, keys.api)) as api:
             client, name = await api.client(), (await api.me()).name
         id, flags = str(client.application_id), client.application_flags
@@ -62,17 +61,12 @@ class DiscordAccount(Value, frozen=True):
         link = discord.utils.oauth_url(id, permissions=_MAY, scopes=("bot", "applications.commands"))
         said = f"The bot is {name}, and may read messages. Add it to a server by the link below; there, click its name "
         said += "in the list of members, and write to it."
-        given = {"api": keys.api} if keys.api != PUBLIC else {}
-        return Added(name, said, given, {"token": keys.token}, link=link)
+        return Added(name, said, *written(keys), link=link)
 
     @classmethod
     async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
         """Wait until a person writes in private, from now on."""
-        return await met(cls._of(answers).adapter, after)
-
-    @classmethod
-    def _of(cls, answers: Mapping[str, str]) -> Self:
-        return cls(Secret(answers["token"].strip()), answers.get("api", "").strip() or PUBLIC)
+        return await met(keys_of(cls, answers).adapter, after)
 
     async def greet(self, account: str, user: str) -> str:
         """Say hello in private; a bot may write to those who share a server with it."""

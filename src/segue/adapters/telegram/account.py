@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 from segue.adapters.shared.decoding import decode
 from segue.adapters.shared.outcomes import calling, check_http
+from segue.adapters.shared.setup import keys_of, written
 from segue.adapters.telegram.adapter import Telegram, TelegramByWebhook
 from segue.adapters.telegram.api import PUBLIC, Api
 from segue.adapters.telegram.updates import Update
@@ -47,7 +48,7 @@ class TelegramAccount(Value, frozen=True):
     @classmethod
     async def added(cls, answers: Mapping[str, str]) -> Added:
         """Ask Telegram whose token it is."""
-        keys = cls._of(answers)
+        keys = keys_of(cls, answers)
         async with calling(keys.calls) as api:
             me = await api.call("getMe")
         name, topics = me.get("username") or "bot", "has no topics in private chats; @BotFather turns them on"
@@ -55,14 +56,13 @@ class TelegramAccount(Value, frozen=True):
             people = "open them, too" if me.get("allows_users_to_create_topics") else "not: @BotFather lets them"
             topics = f"opens topics in private chats; people may {people}"
         said, link = f"The bot is @{name}, and {topics}.", f"https://t.me/{name}"
-        given = {"webhook": keys.webhook, "api": keys.api if keys.api != PUBLIC else ""}
-        return Added(name, said, given, {"token": keys.token}, link=link)
+        return Added(name, said, *written(keys), link=link)
 
     @classmethod
     async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
         """Poll until a person writes in private; what came before them is forgotten."""
         offset = int(after) + 1 if after else None
-        async with calling(cls._of(answers).calls) as api:
+        async with calling(keys_of(cls, answers).calls) as api:
             await api.call("deleteWebhook")
             while True:
                 updates, offset = await api.updates(offset)
@@ -72,12 +72,8 @@ class TelegramAccount(Value, frozen=True):
     @classmethod
     async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
         """Ask for what comes after."""
-        async with calling(cls._of(answers).calls) as api:
+        async with calling(keys_of(cls, answers).calls) as api:
             await api.updates(int(cursor) + 1, wait=0)
-
-    @classmethod
-    def _of(cls, answers: Mapping[str, str]) -> Self:
-        return cls(Secret(answers["token"].strip()), answers.get("webhook", ""), answers.get("api") or PUBLIC)
 
     @property
     def calls(self) -> Api:
