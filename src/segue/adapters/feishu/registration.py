@@ -19,15 +19,12 @@ _EVERY, _SLOWER = 5.0, 5.0
 
 
 class Domain(StrEnum):
-    """The house that an app belongs to."""
+    """The house that an app belongs to: Feishu in China, Lark elsewhere."""
 
     FEISHU = "feishu"
-    """Feishu, in China."""
     LARK = "lark"
-    """Lark, elsewhere."""
 
     def at(self, service: str) -> str:
-        """The address of one of its services."""
         return f"https://{service}.{'larksuite.com' if self is Domain.LARK else 'feishu.cn'}"
 
 
