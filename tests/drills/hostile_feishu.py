@@ -164,7 +164,7 @@ class Bird(FeishuByEvents):
         super().__init__("main", Tenancy(dice), Secret(TOKEN), Secret(KEY), Shelf())
         self._api._me = "ou_bot"
         # Names are looked up every time: nothing that was told once stays.
-        self._incoming._directory._lookups._clock = lambda: time.monotonic() * 10_000
+        self._api._lookups._clock = lambda: time.monotonic() * 10_000
 
     async def run(self, intake: Intake) -> None:
         """It is called; nobody has to be told where."""

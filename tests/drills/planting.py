@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from segue.adapters.discord import gateway as discord_gateway
-from segue.adapters.feishu import directory as feishu_directory
+from segue.adapters.feishu import api as feishu_api
 from segue.adapters.feishu import webhook as feishu_webhook
 from segue.adapters.feishu.messages import Message
 from segue.adapters.http import signature
@@ -431,7 +431,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.UPDATE_RAISES: (Patch(telegram_updates.Origin, "author", lambda _: property(_nameless)),),
     Bug.SYNC_RAISES: (Patch(matrix_incoming, "events_in", lambda _: _believed),),
     Bug.EVENT_RAISES: (Patch(slack_incoming, "is_known", lambda _: lambda raw: bool(raw["event"]["type"])),),
-    Bug.CONTENT_BELIEVED: (Patch(feishu_directory, "decode", lambda _: lambda raw: Message(**raw)),),
+    Bug.CONTENT_BELIEVED: (Patch(feishu_api, "decode", lambda _: lambda raw: Message(**raw)),),
     Bug.LISTS_BELIEVED: (Patch(discord_gateway, "listed", lambda _: lambda raw: raw),),
     Bug.FRAME_RAISES: (Patch(Window, "earlier", _failing),),
     Bug.ACKNOWLEDGES_FIRST: (Patch(Gateway, "accept", _acknowledge_first),),

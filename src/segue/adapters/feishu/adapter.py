@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Literal
 
 from segue.adapters.feishu.api import Api
-from segue.adapters.feishu.directory import Directory
 from segue.adapters.feishu.history import History
 from segue.adapters.feishu.incoming import Incoming, is_press
 from segue.adapters.feishu.markup import fits, mention
@@ -59,10 +58,9 @@ class Feishu:
         self._api = api
         self._files = files
         self._clock = clock
-        directory = Directory(api)
-        self._outgoing = Outgoing(api, files, directory, pace, clock)
-        self._incoming = Incoming(self._own, api, directory, self._outgoing.is_own, clock)
-        self._history = History(self._own, api, directory, self.take, clock)
+        self._outgoing = Outgoing(api, files, pace, clock)
+        self._incoming = Incoming(self._own, api, self._outgoing.is_own, clock)
+        self._history = History(self._own, api, self.take, clock)
         self._openings = Openings()
         self._tries = Tries()
         self.troubles: Sequence[str] = ()

@@ -1,18 +1,22 @@
-"""Feishu's Open API: calls by path, with errors that say what became of them.
+"""Feishu's Open API: calls by path, with errors that say what became of them; and people, chats and messages by id.
 
 A call is one HTTP request and a token that lasts two hours, so no library stands between.
 """
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import urlencode
 
+from segue.adapters.feishu.messages import Json, Message, decode
 from segue.adapters.shared.connections import Returned
+from segue.adapters.shared.decoding import listed, text_in
+from segue.adapters.shared.lookups import Lookups, Recent
 from segue.adapters.shared.outcomes import retry_after
 from segue.adapters.shared.web import Upload, Web, form
 from segue.core.contracts.database import Clock
+from segue.core.lanes import Kind
 from segue.core.values import Moment, Secret
 from segue.errors import MessageGone, SendError, SendLater, SendNever, SendUnsure
 
@@ -39,7 +43,9 @@ _PATIENCE = 1.0
 """Seconds to wait where Feishu asks for patience and doesn't say how much."""
 _LIMITED = {99991400, 11232, 11233, 230020, 200810, 230049}
 """Too many calls; a message that is being sent, or a card that somebody is using at this moment."""
-Json = dict[str, Any]
+_CHATS = 10_000
+_PAGE, _PAGES = 50, 10
+"""Messages of a page, and pages of a chat or a thread."""
 
 
 class StaleToken(SendLater):
@@ -66,10 +72,9 @@ class Api:
         self._me = self._token = ""
         self._until: Moment = 0.0
         self._fetching = asyncio.Lock()
-
-    async def close(self) -> None:
-        """Let go of the connections."""
-        await self._web.close()
+        self._lookups = Lookups("Feishu")
+        self._kinds = Recent[str, Kind](_CHATS)
+        self.close = self._web.close
 
     async def bearer(self) -> tuple[str, str]:
         """The header that opens what the app may see; its token is fetched anew before it runs out."""
@@ -93,21 +98,64 @@ class Api:
         return self._me
 
     async def bot(self) -> Json:
-        """The app's own bot."""
         return (await self.call("GET", "/bot/v3/info")).get("bot") or {}
 
     async def lacks(self) -> str:
         """A sentence that names the scopes which the app hasn't; empty if it has all, or Feishu doesn't say."""
         try:
-            listed = (await self.call("GET", "/application/v6/scopes")).get("scopes")
+            scopes = (await self.call("GET", "/application/v6/scopes")).get("scopes")
         except SendNever:
+            scopes = None
+        if not isinstance(scopes, list):
             return ""
-        if not isinstance(listed, list):
-            return ""
-        has = {one.get("scope_name") for one in listed if isinstance(one, dict) and one.get("grant_status") == 1}
+        has = {one.get("scope_name") for one in scopes if isinstance(one, dict) and one.get("grant_status") == 1}
         lacks = [names[0] for names in NEEDED if not has.intersection(names)]
         where = f"{self.base}/app/{self.app}/auth?q={','.join(lacks)}"
         return f"It has no scope {', '.join(lacks)}: grant it at {where}, and publish a version." if lacks else ""
+
+    async def name(self, user: str) -> str:
+        """The name of a person; their id if it can't be had."""
+        return text_in(await self._known(f"/contact/v3/users/{user}"), "user", "name") or user
+
+    async def chat(self, id: str) -> tuple[str, str]:
+        """The name and the topic of a group."""
+        found = await self._known(f"/im/v1/chats/{id}")
+        return text_in(found, "name"), text_in(found, "description")
+
+    async def kind(self, id: str, told: str = "") -> Kind:
+        """The kind of a chat, which a message tells and which never changes."""
+        if id not in self._kinds and (mode := told or (await self._known(f"/im/v1/chats/{id}")).get("chat_mode")):
+            self._kinds[id] = Kind.DM if mode == "p2p" else Kind.GROUP
+        return self._kinds.get(id, Kind.GROUP)
+
+    async def has_topics(self, chat: str) -> bool:
+        """Whether each message of a chat is the root of a thread."""
+        found = await self._known(f"/im/v1/chats/{chat}")
+        return found.get("chat_mode") == "topic" or found.get("group_message_type") == "thread"
+
+    async def _known(self, path: str) -> Json:
+        return await self._lookups.get(path, lambda: self.call("GET", path, user_id_type="open_id"), {})
+
+    async def messages(self, id: str) -> list[Message]:
+        """A message, and those that it passes on; none, if it can't be had."""
+        return await self._lookups.get(f"message {id}", lambda: self.fetch(id), [])
+
+    async def fetch(self, id: str) -> list[Message]:
+        """The same, from Feishu itself; raises what becomes of the call."""
+        told = await self.call("GET", f"/im/v1/messages/{id}", user_id_type="open_id")
+        return [decode(one) for one in listed(told.get("items"))]
+
+    async def newest(self, container: str, id: str) -> AsyncIterator[Json]:
+        """The messages of a chat or a thread, the newest first, as they came."""
+        about: Json = {"container_id_type": container, "container_id": id, "page_size": _PAGE}
+        for _ in range(_PAGES):
+            told = await self.call("GET", "/im/v1/messages", sort_type="ByCreateTimeDesc", **about)
+            for raw in listed(told.get("items")):
+                if isinstance(raw, dict):
+                    yield raw
+            about["page_token"] = told.get("page_token")
+            if not told.get("has_more") or not about["page_token"]:
+                break
 
     async def call(self, method: str, path: str, body: Json | None = None, **query: Any) -> Json:
         """The answer of a call below /open-apis."""

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from segue.adapters.feishu.api import Api, Json
-from segue.adapters.feishu.directory import Directory
+from segue.adapters.feishu.api import Api
+from segue.adapters.feishu.messages import Json
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.background import Gap
 from segue.core.contracts.adapters import Accept, Intake
@@ -52,13 +52,11 @@ class History:
         self,
         account: Account,
         api: Api,
-        directory: Directory,
         take: Callable[[Any, Accept], Awaitable[object]],
         clock: Clock,
     ) -> None:
         self._account = account
         self._api = api
-        self._directory = directory
         self._take = take
         self._clock = clock
         self._at = self._kept = Position()
@@ -104,7 +102,7 @@ class History:
         listed = [str(one.get("chat_id") or "") for one in groups.get("items") or () if isinstance(one, dict)]
         found: list[tuple[Moment, Json]] = []
         for chat, kind in [*((one, "p2p") for one in at.chats), *((one, "group") for one in listed if one)]:
-            await self._directory.kind(chat, kind)
+            await self._api.kind(chat, kind)
             try:
                 found += [event async for raw in self._in_chat(chat, at.since) for event in _events(raw, at.since)]
             except SendNever as error:
@@ -114,7 +112,7 @@ class History:
     async def _in_chat(self, chat: str, since: Moment) -> AsyncIterator[Json]:
         """The messages of a chat and of its threads; a thread is known by its root among the newest messages."""
         seen, threads = 0, dict[str, None]()
-        async for raw in self._directory.newest("chat", chat):
+        async for raw in self._api.newest("chat", chat):
             seen += 1
             if thread := str(raw.get("thread_id") or ""):
                 threads[thread] = None
@@ -122,7 +120,7 @@ class History:
                 break
             yield raw
         for thread in list(threads)[:_THREADS]:
-            async for raw in self._directory.newest("thread", thread):
+            async for raw in self._api.newest("thread", thread):
                 if _time(raw, "create_time") <= since - _OVERLAP:
                     break
                 yield raw

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from segue.adapters.feishu.api import Api, Json
-from segue.adapters.feishu.directory import Directory
-from segue.adapters.feishu.messages import Content, Mention, Message, decode, read, text_of
+from segue.adapters.feishu.api import Api
+from segue.adapters.feishu.messages import Content, Json, Mention, Message, decode, read, text_of
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import BEGINNING
 from segue.core.contracts.database import Clock
@@ -45,12 +44,9 @@ def is_press(payload: object) -> bool:
 class Incoming:
     """Reads what one app is told."""
 
-    def __init__(
-        self, account: Account, api: Api, directory: Directory, is_own: Callable[[str], bool], clock: Clock
-    ) -> None:
+    def __init__(self, account: Account, api: Api, is_own: Callable[[str], bool], clock: Clock) -> None:
         self._account = account
         self._api = api
-        self._directory = directory
         self._is_own = is_own
         self._clock = clock
 
@@ -100,7 +96,7 @@ class Incoming:
         if not (user and kind):
             raise Invalid("sender", "nobody wrote it", "A message has a sender.")
         cites, said = await self._content(message)
-        quoted = (await self._directory.messages(message.quotes))[:1] if message.quotes else []
+        quoted = (await self._api.messages(message.quotes))[:1] if message.quotes else []
         own = any(one.sender.id == self._api.app for one in quoted)
         if not own:
             cites = (*cites, *await self._cited(quoted, Citing.REPLY))
@@ -124,7 +120,7 @@ class Incoming:
         if self._is_own(id):
             return None
         try:
-            found = [one for one in (await self._directory.fetch(id))[:1] if not one.deleted]
+            found = [one for one in (await self._api.fetch(id))[:1] if not one.deleted]
         except SendNever:
             return None
         for message in found:
@@ -141,13 +137,13 @@ class Incoming:
         """Something that a person did where a message is."""
         if not there.chat_id:
             raise Invalid("chat_id", "it isn't named", "An event says where it happened.")
-        name, thread = await self._directory.name(user) if user else "", there.thread
-        if there.msg_type and thread == there.message_id and not await self._directory.has_topics(there.chat_id):
+        name, thread = await self._api.name(user) if user else "", there.thread
+        if there.msg_type and thread == there.message_id and not await self._api.has_topics(there.chat_id):
             # Fetched, the root of a thread names it; but it was said in the chat.
             thread = ""
         place = Place(self._account.address(there.chat_id, thread), Kind.DM, name)
-        if await self._directory.kind(there.chat_id, there.chat_type) is not Kind.DM:
-            place = Place(place.address, Kind.GROUP, *await self._directory.chat(there.chat_id))
+        if await self._api.kind(there.chat_id, there.chat_type) is not Kind.DM:
+            place = Place(place.address, Kind.GROUP, *await self._api.chat(there.chat_id))
         when = self._clock() if at is None else at
         return Arrival(place, id, self._account.speaker(user, name), parts, when, **more)
 
@@ -155,13 +151,13 @@ class Incoming:
         """What a message passes on, and what it says itself."""
         match message.kind:
             case "merge_forward":
-                inside = [one for one in await self._directory.messages(message.message_id) if one.upper_message_id]
+                inside = [one for one in await self._api.messages(message.message_id) if one.upper_message_id]
                 return await self._cited(inside[:_MOST], Citing.FORWARD), Content()
             case "interactive":
                 return (Citation(text_of(message), kind=Citing.FORWARD),), Content()
             case _:
                 people = [one for one in message.mentions if one.who]
-                names = {one.key: one.name or await self._directory.name(one.who) for one in people}
+                names = {one.key: one.name or await self._api.name(one.who) for one in people}
                 return (), read(message, {**names, "@_all": "all"})
 
     async def _cited(self, found: list[Message], why: Citing) -> tuple[Citation, ...]:
@@ -169,7 +165,7 @@ class Incoming:
         cites = []
         for one in found:
             user = one.sender.id if one.sender.sender_type == "user" else ""
-            name = await self._directory.name(user) if user else ""
+            name = await self._api.name(user) if user else ""
             cites.append(Citation(text_of(one)[:BEGINNING], user, name, why))
         return tuple(cite for cite in cites if cite.text)
 

@@ -15,6 +15,7 @@ from segue.core.messages import File
 from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
+Json = dict[str, Any]
 _PLACEHOLDER = re.compile(r"@_user_\d+|@_all")
 _BREAK = re.compile(r"<br */?>")
 _STYLES = {"bold": "**", "italic": "*", "lineThrough": "~~"}

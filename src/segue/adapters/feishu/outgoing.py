@@ -1,24 +1,29 @@
-"""Messages to Feishu: rich texts, cards, files, and threads.
+"""Messages to Feishu: rich texts, cards that stream or have buttons, files, and threads.
 
 Law: each message carries the key of its delivery, by which Feishu knows it for an hour; after that it is looked for
 among what was said since the message that it answers.
+
+Law: the changes of a card are numbered, each above the last, whoever makes them; so a number is the time, in tenths of
+a second, which is also how many Feishu takes. A card streams from its first text until its final one, which replaces
+all of it and ends that in one call: whoever takes over a reply sends the final text, and so ends its card.
 """
 
 import hashlib
 import json
 import re
+from dataclasses import dataclass
 
-from segue.adapters.feishu.api import Api, Json
-from segue.adapters.feishu.cards import Cards, shown
-from segue.adapters.feishu.directory import Directory
+from segue.adapters.feishu.api import Api, OutOfOrder, StreamEnded
 from segue.adapters.feishu.markup import in_post, render
-from segue.adapters.feishu.messages import decode, text_of
+from segue.adapters.feishu.messages import Json, decode, text_of
 from segue.adapters.shared.attachments import content_of
+from segue.adapters.shared.lookups import Recent
 from segue.adapters.shared.rates import Limiter, Rate
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Kind
 from segue.core.messages import PLACEHOLDER, Delivery, File
+from segue.core.questions import buttons
 from segue.core.values import Value
 from segue.errors import MessageGone, SendNever
 
@@ -26,10 +31,15 @@ _PATIENCE = 1.0
 """Seconds that a call waits for its turn by itself; for longer, the gateway does."""
 _REMEMBERED = 3500.0
 """Seconds for which Feishu surely knows a key."""
-_LONGEST_TITLE = 200
+_LONGEST_TITLE, _LONGEST_BUTTON, _LONGEST_SUMMARY = 200, 200, 60
 _LARGEST_PICTURE = 10 * 1024 * 1024
 _PICTURES = {"image/jpeg", "image/png", "image/webp", "image/gif"}
 _SILENT = re.compile(r"\W+")
+_TEXT = "text"
+"""The id of the text in each card."""
+_TICKS, _NUMBERS = 10, 1 << 31
+_AHEAD = 3600 * _TICKS
+"""As far as the clock of another machine may be ahead."""
 
 
 class Pace(Value, frozen=True):
@@ -39,18 +49,33 @@ class Pace(Value, frozen=True):
     card: Rate = Rate(10, 1.0)
 
 
+@dataclass
+class _Card:
+    """The card that a message is."""
+
+    id: str
+    """Empty, if the message is none."""
+    is_sure: bool
+    """Whether an earlier attempt can't have sent the message with another card."""
+    last: int = 0
+    """The number of its last change."""
+
+
 class Outgoing:
     """Sends what one app says."""
 
-    def __init__(self, api: Api, files: Files, directory: Directory, pace: Pace, clock: Clock) -> None:
+    def __init__(self, api: Api, files: Files, pace: Pace, clock: Clock) -> None:
         self._api = api
         self._files = files
-        self._directory = directory
         self._pace = pace
         self._clock = clock
         self._limiter = Limiter(patience=_PATIENCE)
-        self._cards = Cards(api, self._limiter, pace.card, clock)
-        self.is_own = self._cards.knows
+        self._cards = Recent[str, _Card]()
+        """By the messages that were sent or changed not long ago."""
+
+    def is_own(self, message: str) -> bool:
+        """Whether a message is one that was sent not long ago."""
+        return message in self._cards
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message."""
@@ -58,15 +83,14 @@ class Outgoing:
             return found
         if delivery.file is not None:
             return await self._send_file(delivery, delivery.file, delivery.key)
-        text = render(delivery.text)
-        if delivery.text != PLACEHOLDER and not delivery.choices:
-            message = await self._post(delivery, "post", _post(text), delivery.key)
-            self._cards.sent(message)
-            return message
-        card = shown(text, delivery.address.thread, delivery.choices, streams=not delivery.choices)
-        made = await self._cards.make(card)
-        message = await self._post(delivery, "interactive", {"type": "card", "data": {"card_id": made}}, delivery.key)
-        self._cards.sent(message, made)
+        text, card, kind = render(delivery.text), "", "post"
+        content = _post(text)
+        if delivery.text == PLACEHOLDER or delivery.choices:
+            shown = _shown(text, delivery, streams=not delivery.choices)
+            card, kind = str((await self._api.call("POST", "/cardkit/v1/cards", shown))["card_id"]), "interactive"
+            content = {"type": "card", "data": {"card_id": card}}
+        message = await self._post(delivery, kind, content, delivery.key)
+        self._cards[message] = _Card(card, is_sure=not card)
         return message
 
     async def edit(self, delivery: Delivery) -> None:
@@ -74,17 +98,45 @@ class Outgoing:
         file, text = delivery.file, render(delivery.text)
         if file is not None:
             text = text or render(file.name)
-        card = await self._cards.of(delivery.message)
-        whole = shown(text, delivery.address.thread, delivery.choices, streams=not delivery.attempt)
+        card = await self._card(delivery.message)
+        whole = {"card": _shown(text, delivery, streams=not delivery.attempt)}
         if not card.id:
             changed = {"msg_type": "post", "content": _encoded(_post(text))}
             await self._api.call("PUT", f"/im/v1/messages/{delivery.message}", changed)
         elif delivery.attempt:
-            await self._cards.replace(card, whole)
+            await self._change(card, "", whole)
         else:
-            await self._cards.grow(card, text, whole)
+            try:
+                await self._change(card, f"/elements/{_TEXT}/content", {"content": text})
+            except StreamEnded:
+                await self._change(card, "", whole)
         if file is not None:
             await self._send_file(delivery.with_text(""), file, f"{delivery.key}/file")
+
+    async def _card(self, message: str) -> _Card:
+        """The card that a message is, as Feishu says; else the one that was made for it."""
+        card = self._cards.get(message) or _Card("", is_sure=False)
+        if not card.is_sure:
+            try:
+                found = await self._api.call("POST", "/cardkit/v1/cards/id_convert", {"message_id": message})
+            except MessageGone:
+                raise
+            except SendNever:
+                found = {}
+            card = self._cards[message] = _Card(str(found.get("card_id") or card.id), is_sure=True)
+        return card
+
+    async def _change(self, card: _Card, path: str, body: Json, ahead: int = 0) -> None:
+        await self._limiter.turn({f"card/{card.id}": self._pace.card})
+        tick = int(self._clock() * _TICKS) % _NUMBERS
+        card.last = min(max(tick, card.last + ahead + 1), _NUMBERS - 1)
+        try:
+            await self._api.call("PUT", f"/cardkit/v1/cards/{card.id}{path}", {**body, "sequence": card.last})
+        except OutOfOrder:
+            if ahead:
+                raise
+            # Somebody else changed it whose clock is ahead.
+            await self._change(card, path, body, _AHEAD)
 
     async def open(self, parent: Address, title: str, key: str) -> str:
         """Post the root of a thread; the same key gives the same one."""
@@ -112,7 +164,7 @@ class Outgoing:
         body = {"msg_type": kind, "content": _encoded(content), "uuid": uuid}
         if there.thread:
             return await self._call(there, f"/{there.thread}/reply", {**body, "reply_in_thread": True})
-        if answered.startswith("om_") and await self._directory.kind(there.chat) is not Kind.DM:
+        if answered.startswith("om_") and await self._api.kind(there.chat) is not Kind.DM:
             try:
                 return await self._call(there, f"/{answered.partition('/')[0]}/reply", body)
             except MessageGone:
@@ -132,13 +184,13 @@ class Outgoing:
         if delivery.file is not None or not delivery.answers:
             return ""
         try:
-            answered = await self._directory.fetch(delivery.answered)
+            answered = await self._api.fetch(delivery.answered)
         except SendNever:
             return ""
         if not answered or self._clock() - answered[0].at < _REMEMBERED:
             return ""
         thread, wanted = answered[0].thread_id, _spoken(render(delivery.text))
-        async for raw in self._directory.newest("thread" if thread else "chat", thread or delivery.address.chat):
+        async for raw in self._api.newest("thread" if thread else "chat", thread or delivery.address.chat):
             one = decode(raw)
             if one.at < answered[0].at:
                 break
@@ -149,6 +201,18 @@ class Outgoing:
 
 def _post(text: str) -> Json:
     return {"zh_cn": {"content": [[{"tag": "md", "text": in_post(text)}]]}}
+
+
+def _shown(text: str, delivery: Delivery, *, streams: bool) -> Json:
+    """A card with a text, and buttons beneath it; each says what was chosen, and where."""
+    elements: list[Json] = [{"tag": "markdown", "element_id": _TEXT, "content": text}]
+    for choice, words in buttons(delivery.choices, _LONGEST_BUTTON):
+        pressed = [{"type": "callback", "value": {"choice": choice, "thread": delivery.address.thread}}]
+        elements.append({"tag": "button", "text": {"tag": "plain_text", "content": words}, "behaviors": pressed})
+    config: Json = {"update_multi": True, "streaming_mode": streams, "enable_forward_interaction": False}
+    if not streams:
+        config["summary"] = {"content": text[:_LONGEST_SUMMARY]}
+    return {"type": "card_json", "data": _encoded({"schema": "2.0", "config": config, "body": {"elements": elements}})}
 
 
 def _encoded(content: Json) -> str:
