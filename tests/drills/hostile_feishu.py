@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from segue.adapters.feishu.api import Api
-from segue.adapters.feishu.messages import Message, Sender, UserId
+from segue.adapters.feishu.messages import Message
 from segue.adapters.feishu.webhook import FeishuByEvents
 from segue.core.contracts.adapters import Accept, Intake
 from segue.core.values import Secret, Value
@@ -20,10 +20,16 @@ from tests.drills.payloads import Payloads, mean
 from tests.servers.feishu import KEY, TOKEN, sealed, signed
 
 
+class UserId(Value, frozen=True):
+    """Somebody, by the id that the app knows them by."""
+
+    open_id: str = ""
+
+
 class Received(Value, frozen=True):
     """That somebody wrote."""
 
-    sender: Sender
+    sender: dict[str, Any]
     message: Message
 
 
@@ -107,10 +113,23 @@ _CONTENTS: tuple[Any, ...] = (
     {"image_key": "img_1"},
     {"file_key": "../..", "file_name": "../../x"},
 )
+
+
+def _somebody(dice: random.Random, name: str) -> dict[str, Any]:
+    """A person as an event tells them, or as they are in what is fetched; or nobody at all."""
+    who = dice.choice(("ou_1", "ou_2", "ou_bot", ""))
+    return dice.choice(({name: {"open_id": who}}, {name: {"open_id": who}}, {"id": who}, {name: mean(dice)}))
+
+
 _FEISHU: Known = {
     "event_type": lambda dice: dice.choice([*_TOLD, ""]),
     "open_id": lambda dice: dice.choice(("ou_1", "ou_2", "ou_bot", "")),
-    "sender_type": lambda dice: dice.choice(("user", "user", "user", "app")),
+    "sender": lambda dice: {
+        "sender_type": dice.choice(("user", "user", "user", "app")),
+        **_somebody(dice, "sender_id"),
+    },
+    "mentions": lambda dice: [{"key": "@_user_1", "name": hostile(dice, 6), **_somebody(dice, "id")}, {}],
+    "body": lambda dice: {"content": json.dumps(dice.choice((*_CONTENTS, mean(dice))))},
     "chat_id": lambda dice: dice.choice(("oc_1", "oc_2", "")),
     "chat_type": lambda dice: dice.choice(("p2p", "group", "topic_group")),
     "message_id": lambda dice: dice.choice(_MESSAGES),
@@ -123,7 +142,6 @@ _FEISHU: Known = {
     "content": lambda dice: json.dumps(dice.choice((*_CONTENTS, mean(dice)))),
     "create_time": lambda dice: dice.choice(("1700000000000", 1700000000000, "soon", "", "9" * 30)),
     "update_time": lambda dice: dice.choice(("1700000000000", 1700000000000, "soon", "", "9" * 30)),
-    "key": lambda dice: dice.choice(("@_user_1", "@_all", "")),
     "recall_type": lambda _dice: "message_owner",
 }
 _TOLD: dict[str, Any] = {

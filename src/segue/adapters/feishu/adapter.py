@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from segue.adapters.feishu.api import Api
 from segue.adapters.feishu.history import History
-from segue.adapters.feishu.incoming import Incoming, is_press
+from segue.adapters.feishu.incoming import PRESS, Incoming
 from segue.adapters.feishu.markup import fits, mention
 from segue.adapters.feishu.messages import PICTURE
 from segue.adapters.feishu.outgoing import Outgoing, Pace
@@ -17,6 +17,7 @@ from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Tries
 from segue.adapters.shared.attachments import whole as at_once
 from segue.adapters.shared.background import beside
+from segue.adapters.shared.decoding import text_in
 from segue.adapters.shared.downloads import Limits, fetching
 from segue.adapters.shared.order import Work, in_order
 from segue.adapters.shared.outcomes import connecting
@@ -104,7 +105,11 @@ class Feishu:
         yield Work(partial(self._history.catch_up, intake))
         async for frame, whole in told(socket):
             payload = from_json(whole)
-            yield Work(partial(take, payload, frame), after, _SOON if is_press(payload) else None)
+            yield Work(
+                partial(take, payload, frame),
+                after,
+                _SOON if text_in(payload, "header", "event_type") == PRESS else None,
+            )
 
     async def take(self, payload: Any, accept: Accept) -> None:
         """Take in one thing that was delivered."""

@@ -5,11 +5,11 @@ A call is one HTTP request and a token that lasts two hours, so no library stand
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
-from segue.adapters.feishu.messages import Json, Message, decode
+from segue.adapters.feishu.messages import Json, Message, decode, moment
 from segue.adapters.shared.connections import Returned
 from segue.adapters.shared.decoding import listed, text_in
 from segue.adapters.shared.lookups import Lookups, Recent
@@ -145,17 +145,18 @@ class Api:
         told = await self.call("GET", f"/im/v1/messages/{id}", user_id_type="open_id")
         return [decode(one) for one in listed(told.get("items"))]
 
-    async def newest(self, container: str, id: str) -> AsyncIterator[Json]:
-        """The messages of a chat or a thread, the newest first, as they came."""
+    async def newest(self, container: str, id: str, since: Moment) -> list[Json]:
+        """The messages of a chat or a thread, the newest first: a page at least, and all since a time."""
         about: Json = {"container_id_type": container, "container_id": id, "page_size": _PAGE}
+        found: list[Json] = []
         for _ in range(_PAGES):
             told = await self.call("GET", "/im/v1/messages", sort_type="ByCreateTimeDesc", **about)
-            for raw in listed(told.get("items")):
-                if isinstance(raw, dict):
-                    yield raw
+            found += [raw for raw in listed(told.get("items")) if isinstance(raw, dict)]
             about["page_token"] = told.get("page_token")
-            if not told.get("has_more") or not about["page_token"]:
+            is_enough = not found or moment(found[-1].get("create_time")) <= since
+            if is_enough or not told.get("has_more") or not about["page_token"]:
                 break
+        return found
 
     async def call(self, method: str, path: str, body: Json | None = None, **query: Any) -> Json:
         """The answer of a call below /open-apis."""

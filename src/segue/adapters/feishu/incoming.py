@@ -6,7 +6,8 @@ at all. A thread is named by its root, which is also what messages to it are sen
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -15,30 +16,21 @@ from segue.adapters.feishu.api import Api
 from segue.adapters.feishu.messages import Content, Json, Mention, Message, decode, read, text_of
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import BEGINNING
+from segue.adapters.shared.decoding import text_in
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Arrival, Citation, Citing, File, Parts, Pressed, Text
 from segue.core.values import Moment
 from segue.errors import Invalid, SendNever
 
+PRESS = "card.action.trigger"
+"""The event of somebody who pressed something, and waits."""
 _MOST = 50
 """Messages of those that were forwarded together which are passed on."""
 
 
-class Heard(NamedTuple):
-    """A message to the agent: the arrival, and the files that are to be fetched for it, by their keys."""
-
-    arrival: Arrival
-    files: Mapping[str, File] = {}
-
-
-def is_press(payload: object) -> bool:
-    """Whether somebody pressed something, and waits."""
-    match payload:
-        case {"header": {"event_type": "card.action.trigger"}}:
-            return True
-        case _:
-            return False
+Heard = tuple[Arrival, Mapping[str, File]]
+"""What somebody did, and the files that are to be fetched for it, by their keys."""
 
 
 class Incoming:
@@ -62,7 +54,7 @@ class Incoming:
         heard = await self._event(kind, event, id)
         if heard is None or not id:
             return heard
-        return heard._replace(arrival=replace(heard.arrival, seen_as=(f"event/{id}",)))
+        return replace(heard[0], seen_as=(f"event/{id}",)), heard[1]
 
     async def _event(self, kind: str, event: Json, id: str) -> Heard | None:
         match kind, event:
@@ -73,63 +65,60 @@ class Incoming:
             case "im.message.recalled_v1", {"recall_type": "message_owner", "message_id": str(gone), **where}:
                 # Feishu says that it was its author, and not who that is.
                 there = decode({**where, "message_id": gone})
-                return Heard(await self._arrival(there, "", f"{gone}/recalled", deletes=gone))
+                return await self._arrival(there, "", f"{gone}/recalled", deletes=gone), {}
             case "im.chat.member.bot.added_v1", {"chat_id": str(chat), "operator_id": {"open_id": str(user)}} if user:
                 there = Message("", chat, "group")
-                return Heard(await self._arrival(there, user, f"brought.{id}", brings_agent=True))
+                return await self._arrival(there, user, f"brought.{id}", brings_agent=True), {}
             case "card.action.trigger", {
                 "operator": {"open_id": str(user)},
                 "action": {"value": {"choice": str(choice), "thread": str(thread)}},
                 "context": {"open_message_id": str(card), "open_chat_id": str(chat)},
             } if user and choice and card:
                 there = Message(card, chat, root_id=thread, thread_id=thread)
-                return Heard(await self._arrival(there, user, f"button.{id}", pressed=Pressed(card, choice)))
+                return await self._arrival(there, user, f"button.{id}", pressed=Pressed(card, choice)), {}
             case "im.message.receive_v1", _:
                 raise Invalid("event", "it has another form", "Feishu's documentation says what it looks like.")
             case _:
                 return None
 
     async def _said(self, message: Message) -> Heard | None:
-        me, user, kind = await self._api.who(), message.sender.who, message.sender.sender_type
+        me, user, kind = await self._api.who(), message.author, text_in(message.sender, "sender_type")
         if kind not in {"", "user"} or user == me or message.kind == "system":
             return None
         if not (user and kind):
             raise Invalid("sender", "nobody wrote it", "A message has a sender.")
-        cites, said = await self._content(message)
+        cites, (text, files) = await self._content(message)
         quoted = (await self._api.messages(message.quotes))[:1] if message.quotes else []
-        own = any(one.sender.id == self._api.app for one in quoted)
+        own = any(one.author == self._api.app for one in quoted)
         if not own:
             cites = (*cites, *await self._cited(quoted, Citing.REPLY))
-        text = _without_address(said.text, message.mentions, me)
-        if not text and not said.files and not cites:
+        text = _without_address(text, message.mentioned, me)
+        if not text and not files and not cites:
             return None
         arrival = await self._arrival(
             message,
             user,
             message.message_id,
             message.at,
-            (*((Text(text),) if text else ()), *said.files.values()),
+            (*((Text(text),) if text else ()), *files.values()),
             quotes=message.quotes,
             cites=cites,
-            mentions_agent=own or any(mention.who == me for mention in message.mentions),
+            mentions_agent=own or any(mention.who == me for mention in message.mentioned),
         )
-        return Heard(arrival, said.files)
+        return arrival, files
 
     async def _edited(self, id: str) -> Heard | None:
         """That somebody edited what they wrote; Feishu only names it, also each time that the app changes its own."""
         if self._is_own(id):
             return None
-        try:
-            found = [one for one in (await self._api.fetch(id))[:1] if not one.deleted]
-        except SendNever:
+        found = list[Message]()
+        with suppress(SendNever):
+            found = await self._api.fetch(id)
+        if not found or found[0].deleted or not (heard := await self._said(found[0])):
             return None
-        for message in found:
-            if heard := await self._said(message):
-                # It keeps its id, and mustn't be taken for the message as it was.
-                changed = f"{id}/{message.update_time}"
-                words = tuple(part for part in heard.arrival.parts if isinstance(part, Text))
-                return Heard(replace(heard.arrival, message=changed, edits=id, parts=words))
-        return None
+        words = tuple(part for part in heard[0].parts if isinstance(part, Text))
+        # It keeps its id, and mustn't be taken for the message as it was.
+        return replace(heard[0], message=f"{id}/{found[0].update_time}", edits=id, parts=words), {}
 
     async def _arrival(
         self, there: Message, user: str, id: str, at: Moment | None = None, parts: Parts = (), **more: Any
@@ -152,11 +141,11 @@ class Incoming:
         match message.kind:
             case "merge_forward":
                 inside = [one for one in await self._api.messages(message.message_id) if one.upper_message_id]
-                return await self._cited(inside[:_MOST], Citing.FORWARD), Content()
+                return await self._cited(inside[:_MOST], Citing.FORWARD), ("", {})
             case "interactive":
-                return (Citation(text_of(message), kind=Citing.FORWARD),), Content()
+                return (Citation(text_of(message), kind=Citing.FORWARD),), ("", {})
             case _:
-                people = [one for one in message.mentions if one.who]
+                people = [one for one in message.mentioned if one.who]
                 names = {one.key: one.name or await self._api.name(one.who) for one in people}
                 return (), read(message, {**names, "@_all": "all"})
 
@@ -164,13 +153,13 @@ class Incoming:
         """The words of messages, and who said them."""
         cites = []
         for one in found:
-            user = one.sender.id if one.sender.sender_type == "user" else ""
+            user = one.author if text_in(one.sender, "sender_type") == "user" else ""
             name = await self._api.name(user) if user else ""
             cites.append(Citation(text_of(one)[:BEGINNING], user, name, why))
         return tuple(cite for cite in cites if cite.text)
 
 
-def _without_address(text: str, mentions: tuple[Mention, ...], me: str) -> str:
+def _without_address(text: str, mentions: list[Mention], me: str) -> str:
     """The words without the agent's name before them, so that a command stands at their beginning."""
     for mention in mentions:
         if mention.who == me and mention.name:

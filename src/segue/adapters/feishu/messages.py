@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from segue.adapters.shared import decoding
+from segue.adapters.shared.decoding import text_in
 from segue.adapters.shared.webhooks import from_json
 from segue.core.messages import File
 from segue.core.values import Moment, Value
@@ -25,42 +26,12 @@ PICTURE = File("picture.png", "image/png", "")
 """A picture that isn't fetched yet: Feishu doesn't say what it is called."""
 
 
-class UserId(Value, frozen=True):
-    """Somebody, by the id that the app knows them by."""
-
-    open_id: str = ""
-
-
-class Mention(Value, frozen=True):
+class Mention(NamedTuple):
     """Somebody who is mentioned, and the words that stand for them in a text."""
 
-    key: str = ""
-    id: UserId | str = UserId()
-    """In a message that was fetched, the id alone."""
-    name: str = ""
-
-    @property
-    def who(self) -> str:
-        return self.id if isinstance(self.id, str) else self.id.open_id
-
-
-class Sender(Value, frozen=True):
-    """The sender of a message."""
-
-    sender_type: str = ""
-    sender_id: UserId = UserId()
-    id: str = ""
-    """The same, of a message that was fetched."""
-
-    @property
-    def who(self) -> str:
-        return self.id or self.sender_id.open_id
-
-
-class Body(Value, frozen=True):
-    """The content of a message that was fetched."""
-
-    content: str = ""
+    key: str
+    who: str
+    name: str
 
 
 class Message(Value, frozen=True):
@@ -72,8 +43,8 @@ class Message(Value, frozen=True):
     message_type: str = ""
     msg_type: str = ""
     content: str = ""
-    body: Body = Body()
-    sender: Sender = Sender()
+    body: Mapping[str, Any] = {}
+    sender: Mapping[str, Any] = {}
     create_time: str | int = 0
     update_time: str | int = 0
     updated: bool = False
@@ -83,7 +54,15 @@ class Message(Value, frozen=True):
     thread_id: str = ""
     upper_message_id: str = ""
     """The message that passes it on."""
-    mentions: tuple[Mention, ...] = ()
+    mentions: tuple[Json, ...] = ()
+
+    @property
+    def author(self) -> str:
+        return _person(self.sender.get("id") or self.sender.get("sender_id"))
+
+    @property
+    def mentioned(self) -> list[Mention]:
+        return [Mention(text_in(one, "key"), _person(one.get("id")), text_in(one, "name")) for one in self.mentions]
 
     @property
     def kind(self) -> str:
@@ -92,7 +71,7 @@ class Message(Value, frozen=True):
     @property
     def said(self) -> Any:
         """What its content holds."""
-        return from_json(self.content or self.body.content)
+        return from_json(self.content or text_in(self.body, "content"))
 
     @property
     def at(self) -> Moment:
@@ -112,11 +91,8 @@ class Message(Value, frozen=True):
         return "" if self.thread_id and self.parent_id == self.root_id else self.parent_id
 
 
-class Content(NamedTuple):
-    """What a message says, and its files by the keys that lead to them."""
-
-    text: str = ""
-    files: Mapping[str, File] = {}
+Content = tuple[str, Mapping[str, File]]
+"""What a message says, and its files by the keys that lead to them."""
 
 
 def decode(raw: object) -> Message:
@@ -124,20 +100,33 @@ def decode(raw: object) -> Message:
     return decoding.decode(raw, Message, "Feishu")
 
 
+def moment(raw: object) -> Moment:
+    """A time in milliseconds; the beginning of all time, if it is none."""
+    try:
+        return int(str(raw)) / 1000
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _person(id: object) -> str:
+    """Somebody's id, which is inside of an object unless the message was fetched."""
+    return text_in(id) or text_in(id, "open_id")
+
+
 def read(message: Message, names: Mapping[str, str]) -> Content:
     """The content of a message; `names` are those of whoever is mentioned, by what stands for them."""
     match message.kind, message.said:
         case "text", {"text": str(text)}:
-            return Content(_named(_unwrapped(text) if message.updated else text, names))
+            return _named(_unwrapped(text) if message.updated else text, names), {}
         case "post", {"content": list(lines), **more}:
             parts = [[part for part in line if isinstance(part, dict)] for line in lines if isinstance(line, list)]
             text = "\n".join("".join(_words(part, names) for part in line) for line in parts)
             files = {key: file for line in parts for part in line for key, file in _files(part).items()}
-            return Content(f"{more.get('title') or ''}\n{text}".strip(), files)
+            return f"{more.get('title') or ''}\n{text}".strip(), files
         case "image", {"image_key": str(key)}:
-            return Content(files={key: PICTURE})
+            return "", {key: PICTURE}
         case ("file" | "audio" | "media") as kind, {"file_key": str(key), **more}:
-            return Content(files={key: _file(str(more.get("file_name") or _NAMES.get(kind, "file")))})
+            return "", {key: _file(str(more.get("file_name") or _NAMES.get(kind, "file")))}
         case kind, _:
             raise Invalid(kind or "message_type", "messages of this kind aren't understood", "Write it in words.")
 
@@ -145,7 +134,7 @@ def read(message: Message, names: Mapping[str, str]) -> Content:
 def text_of(message: Message) -> str:
     """The words of any message, as far as it has some: of what was quoted, forwarded or sent."""
     try:
-        return read(message, {}).text
+        return read(message, {})[0]
     except Invalid:
         # A card, or something of which only the words can be told.
         return "\n".join(_strings(message.said))

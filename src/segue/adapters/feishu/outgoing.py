@@ -190,11 +190,9 @@ class Outgoing:
         if not answered or self._clock() - answered[0].at < _REMEMBERED:
             return ""
         thread, wanted = answered[0].thread_id, _spoken(render(delivery.text))
-        async for raw in self._api.newest("thread" if thread else "chat", thread or delivery.address.chat):
-            one = decode(raw)
-            if one.at < answered[0].at:
-                break
-            if one.sender.id == self._api.app and _spoken(text_of(one)) == wanted:
+        where = ("thread", thread) if thread else ("chat", delivery.address.chat)
+        for one in map(decode, await self._api.newest(*where, answered[0].at)):
+            if one.at >= answered[0].at and one.author == self._api.app and _spoken(text_of(one)) == wanted:
                 return one.message_id
         return ""
 

@@ -11,12 +11,13 @@ A field is a number with its kind, then a varint (kind 0) or a length and so man
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from msgspec.structs import replace
 
 from segue.adapters.feishu.api import Api
 from segue.adapters.shared.background import beside
+from segue.adapters.shared.decoding import inside, text_in
 from segue.adapters.shared.lookups import Recent
 from segue.adapters.shared.sockets import Socket, broke, line_to
 from segue.core.values import Value
@@ -24,6 +25,7 @@ from segue.errors import Disconnected, Invalid
 
 CONTROL, DATA = 0, 1
 """Methods of frames: about the connection, or with something in it."""
+_METHOD, _HEADER, _PAYLOAD = 4, 5, 8
 _VARINT, _BYTES = 0, 2
 _LONGEST_VARINT, _LONGEST_NUMBER = 10, 10
 """Bytes of a varint, and digits of a number in a text."""
@@ -48,9 +50,9 @@ class Frame(Value, frozen=True):
 async def opened(api: Api) -> AsyncIterator[Socket]:
     """A connection for an app."""
     there = await api.endpoint()
-    url, config = str(there.get("URL", "")), there.get("ClientConfig")
-    service = _number(parse_qs(urlsplit(url).query).get("service_id", ["0"])[0])
-    every = float(_number(config.get("PingInterval") if isinstance(config, dict) else 0)) or _PING
+    url, config = text_in(there, "URL"), inside(there, "ClientConfig")
+    service = _number(dict(parse_qsl(urlsplit(url).query)).get("service_id"))
+    every = float(_number(config.get("PingInterval"))) or _PING
     async with line_to("Feishu", url) as socket, beside("the pings of Feishu", lambda: _ping(socket, service, every)):
         yield socket
 
@@ -91,25 +93,19 @@ def _number(value: object) -> int:
 
 def encode(frame: Frame) -> bytes:
     """A frame as it is sent."""
-    headers = ((5, _written((1, key.encode()), (2, value.encode()))) for key, value in frame.headers.items())
-    return _written(*frame.rest, (4, frame.method), *headers, (8, frame.payload))
+    headers = ((_HEADER, _written((1, key.encode()), (2, value.encode()))) for key, value in frame.headers.items())
+    return _written(*frame.rest, (_METHOD, frame.method), *headers, (_PAYLOAD, frame.payload))
 
 
 def decode(raw: bytes) -> Frame:
     """The frame that was sent; raises `Invalid`."""
-    method, headers, payload, rest = CONTROL, dict[str, str](), b"", list[Field]()
-    for field in _fields(raw):
-        match field:
-            case 4, int(value):
-                method = value
-            case 5, bytes(value):
-                key, text = (dict(_fields(value)).get(n) for n in (1, 2))
-                headers[_text(key)] = _text(text)
-            case 8, bytes(value):
-                payload = value
-            case _:
-                rest.append(field)
-    return Frame(method, headers, payload, tuple(rest))
+    fields = list(_fields(raw))
+    method, payload = (dict(fields).get(n) for n in (_METHOD, _PAYLOAD))
+    pairs = (dict(_fields(value)) for n, value in fields if n == _HEADER and isinstance(value, bytes))
+    headers = {_text(pair.get(1)): _text(pair.get(2)) for pair in pairs}
+    rest = tuple(field for field in fields if field[0] not in {_METHOD, _HEADER, _PAYLOAD})
+    said = payload if isinstance(payload, bytes) else b""
+    return Frame(method if isinstance(method, int) else CONTROL, headers, said, rest)
 
 
 def _fields(raw: bytes) -> Iterator[Field]:
@@ -117,13 +113,11 @@ def _fields(raw: bytes) -> Iterator[Field]:
     while at < len(raw):
         tag, at = _varint_at(raw, at)
         value, at = _varint_at(raw, at)
-        if tag & 7 == _VARINT:
-            yield tag >> 3, value
-        elif tag & 7 == _BYTES and at + value <= len(raw):
-            yield tag >> 3, raw[at : at + value]
-            at += value
-        else:
+        end = at + value if tag & 7 == _BYTES else at
+        if tag & 7 not in {_VARINT, _BYTES} or end > len(raw):
             raise _broken()
+        yield tag >> 3, raw[at:end] if tag & 7 == _BYTES else value
+        at = end
 
 
 def _varint_at(raw: bytes, at: int) -> tuple[int, int]:
@@ -137,13 +131,12 @@ def _varint_at(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _written(*fields: Field) -> bytes:
-    out = bytearray()
-    for n, value in fields:
+    def written(n: int, value: int | bytes) -> bytes:
         if isinstance(value, int):
-            out += _varint(n << 3 | _VARINT) + _varint(value)
-        else:
-            out += _varint(n << 3 | _BYTES) + _varint(len(value)) + value
-    return bytes(out)
+            return _varint(n << 3 | _VARINT) + _varint(value)
+        return _varint(n << 3 | _BYTES) + _varint(len(value)) + value
+
+    return b"".join(written(*field) for field in fields)
 
 
 def _varint(value: int) -> bytes:
