@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from segue.adapters.feishu import Feishu, FeishuAccount
+from segue.adapters.feishu import Feishu, FeishuAccount, FeishuByEvents
+from segue.adapters.feishu.account import Domain, register
 from segue.adapters.feishu.api import Api, StaleToken
 from segue.adapters.feishu.markup import fits, in_post, render
-from segue.adapters.feishu.registration import Domain, register
 from segue.adapters.feishu.sockets import Frame, decode, encode
 from segue.config import load
 from segue.core.contracts.adapters import Accepted, Letter, Unfetched
@@ -435,6 +435,13 @@ async def test_the_address_of_a_webhook_is_confirmed(tmp_path: Path) -> None:
             answer = await post(adapter.webhook(Inbox().accept), "/", body, headers)
             assert (answer.status, json.loads(answer.body)) == (200, {"challenge": "ajls384kdjx98XX"})
         await adapter.close()
+
+
+async def test_without_a_key_nobody_is_believed_whatever_they_sign(harness: FeishuHarness) -> None:
+    adapter, inbox = FeishuByEvents("bot", harness.adapter()._api, Secret(TOKEN), Secret(""), Shelf()), Inbox()
+    body = sealed(message(), "")
+    answer = await post(adapter.webhook(inbox.accept), "/", body, signed(body, ""))
+    assert (answer.status, inbox.arrivals) == (401, [])
 
 
 async def test_what_the_app_lacks_is_trouble_until_it_is_granted(harness: FeishuHarness) -> None:

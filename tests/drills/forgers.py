@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, get_args
 from urllib.parse import quote, urlencode
 
+from segue.adapters.feishu.adapter import AT, NONCE, FeishuByEvents
+from segue.adapters.feishu.adapter import PROOF as LARK_PROOF
 from segue.adapters.feishu.api import Api as FeishuApi
-from segue.adapters.feishu.webhook import AT, NONCE, FeishuByEvents
-from segue.adapters.feishu.webhook import PROOF as LARK_PROOF
 from segue.adapters.http import Http
 from segue.adapters.http.signature import SIGNATURE, TIMESTAMP, Signing, Version
 from segue.adapters.slack.adapter import SlackByEvents, signature

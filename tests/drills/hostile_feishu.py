@@ -6,9 +6,9 @@ import random
 import time
 from typing import Any
 
+from segue.adapters.feishu.adapter import FeishuByEvents
 from segue.adapters.feishu.api import Api
 from segue.adapters.feishu.messages import Message
-from segue.adapters.feishu.webhook import FeishuByEvents
 from segue.core.contracts.adapters import Accept, Intake
 from segue.core.values import Secret, Value
 from segue.errors import SendLater, SendNever

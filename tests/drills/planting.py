@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from segue.adapters.discord import gateway as discord_gateway
+from segue.adapters.feishu import adapter as feishu_adapter
 from segue.adapters.feishu import api as feishu_api
-from segue.adapters.feishu import webhook as feishu_webhook
 from segue.adapters.feishu.messages import Message
 from segue.adapters.http import signature
 from segue.adapters.matrix import incoming as matrix_incoming
@@ -470,11 +470,11 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.PROOFS_UNREAD: (
         Patch(slack_adapter, "prove", _believing),
         Patch(whatsapp_adapter, "prove", _believing),
-        Patch(feishu_webhook, "prove", _believing),
+        Patch(feishu_adapter, "prove", _believing),
     ),
     Bug.ANY_HANDSHAKE: (
         Patch(whatsapp_adapter.WhatsApp, "_shake_hands", lambda _: lambda *_: Response()),
-        Patch(feishu_webhook, "opened", _guessed),
+        Patch(feishu_adapter, "unsealed", _guessed),
     ),
     Bug.BELIEVES_IN_DISKS: (Patch(Inbox, "accept", _whatever_happens),),
     Bug.ALWAYS_WELL: (Patch(Gateway, "problems", lambda _: lambda _gateway: []),),

@@ -1,17 +1,34 @@
-"""The Feishu adapter: one object per account, which keeps a long connection open."""
+"""The Feishu adapter: one object per account, which keeps a long connection open or is called.
 
-import contextlib
+Law: a body that isn't signed is refused in the same words, whatever is wrong with it. Otherwise the padding of one that
+somebody made up would tell them, bit by bit, what is in a genuine one.
+"""
+
+import asyncio
+import hashlib
+import hmac
 import time
+from base64 import b64decode
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Literal
+
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CBC
+from cryptography.hazmat.primitives.padding import PKCS7
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
 
 from segue.adapters.feishu.api import Api
 from segue.adapters.feishu.history import History
 from segue.adapters.feishu.incoming import PRESS, Incoming
 from segue.adapters.feishu.markup import fits, mention
 from segue.adapters.feishu.messages import PICTURE
-from segue.adapters.feishu.outgoing import Outgoing, Pace
+from segue.adapters.feishu.outgoing import PACE, Outgoing, Pace
 from segue.adapters.feishu.sockets import Frame, acknowledge, opened, told
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Tries
@@ -22,18 +39,27 @@ from segue.adapters.shared.downloads import Limits, fetching
 from segue.adapters.shared.order import Work, in_order
 from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.sockets import Socket
-from segue.adapters.shared.threads import Openings
-from segue.adapters.shared.webhooks import from_json
+from segue.adapters.shared.webhooks import door, from_json, posted, prove, signed_at
 from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.messages import File, Sending
+from segue.core.values import Secret
 from segue.errors import MessageGone
 
 _SOON = 1.0
 """Seconds for which what was pressed waits for what came before it: Feishu wants it acknowledged in three."""
 _KINDS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
 """Pictures by how they begin: Feishu doesn't say what a picture is."""
+AT, NONCE, PROOF = "X-Lark-Request-Timestamp", "X-Lark-Request-Nonce", "X-Lark-Signature"
+_WINDOW = 86_400
+"""Seconds for which a signature holds. Feishu calls again after six hours, and doesn't say that it signs anew; what was
+taken in is known for longer than this."""
+_LOOK = 60.0
+"""Seconds between two looks at whether Feishu still knows the app."""
+_RETRIES = 600.0
+"""Seconds in which Feishu surely calls again by itself, if it can: after 15 of them, and after five minutes."""
+_BLOCK = 16
 
 
 class Feishu:
@@ -45,15 +71,7 @@ class Feishu:
     buttons: Literal[True] = True
     largest_file = 30 * 1024 * 1024
 
-    def __init__(
-        self,
-        account: str,
-        api: Api,
-        files: Files,
-        *,
-        pace: Pace = Pace(),  # noqa: B008 -- frozen
-        clock: Clock = time.time,
-    ) -> None:
+    def __init__(self, account: str, api: Api, files: Files, *, pace: Pace = PACE, clock: Clock = time.time) -> None:
         self.account = account
         self._own = Account(self.platform, account)
         self._api = api
@@ -62,7 +80,6 @@ class Feishu:
         self._outgoing = Outgoing(api, files, pace, clock)
         self._incoming = Incoming(self._own, api, self._outgoing.is_own, clock)
         self._history = History(self._own, api, self.take, clock)
-        self._openings = Openings()
         self._tries = Tries()
         self.troubles: Sequence[str] = ()
         """The scopes that the app lacks."""
@@ -70,11 +87,8 @@ class Feishu:
         self.mention = mention
         self.send = self._outgoing.send
         self.edit = self._outgoing.edit
-
-    async def close(self) -> None:
-        """Let go of the connections."""
-        self._openings.close()
-        await self._api.close()
+        self.open_thread = self._outgoing.open_thread
+        self.close = api.close
 
     async def run(self, intake: Intake) -> None:
         """Keep a connection open until cancelled; what comes over it is acknowledged once it was accepted."""
@@ -99,20 +113,13 @@ class Feishu:
             await self.take(payload, intake.accept)
             await acknowledge(socket, frame)
 
-        async def after(_: int) -> None:
-            await self._history.keep(intake)
-
         yield Work(partial(self._history.catch_up, intake))
         async for frame, whole in told(socket):
             payload = from_json(whole)
-            yield Work(
-                partial(take, payload, frame),
-                after,
-                _SOON if text_in(payload, "header", "event_type") == PRESS else None,
-            )
+            patience = _SOON if text_in(payload, "header", "event_type") == PRESS else None
+            yield Work(partial(take, payload, frame), lambda _: self._history.keep(intake), patience)
 
     async def take(self, payload: Any, accept: Accept) -> None:
-        """Take in one thing that was delivered."""
         heard = await self._own.or_letter(self._incoming.read(payload), payload)
         if isinstance(heard, Letter):
             await accept(heard)
@@ -135,15 +142,73 @@ class Feishu:
         return await self._files.keep(f"picture.{suffix}", f"image/{suffix}", at_once(picture))
 
     async def delete(self, address: Address, message: str) -> None:
-        """Recall a message of ours."""
         del address
-        with contextlib.suppress(MessageGone):
+        with suppress(MessageGone):
             await self._api.call("DELETE", f"/im/v1/messages/{message}")
 
-    async def open_thread(self, parent: Address, title: str, key: str) -> Address:
-        """Post the thread's root; what is sent to the thread answers it."""
 
-        async def opened() -> Address:
-            return self._own.address(parent.chat, await self._outgoing.open(parent.outside, title, key))
+class FeishuByEvents(Feishu):
+    """Speaks to Feishu as one app, and is called with what people say to it."""
 
-        return await self._openings.open(key, opened)
+    def __init__(self, account: str, api: Api, token: Secret, key: Secret, files: Files, **more: Any) -> None:
+        super().__init__(account, api, files, **more)
+        self._token = token
+        self._key = key
+
+    def webhook(self, accept: Accept) -> ASGIApp:
+        async def answer(request: Request) -> Response:
+            body, key = await posted(request), self._key.reveal()
+            if not key:
+                # Anybody could sign and seal with it.
+                raise _unproven()
+            if signed := PROOF in request.headers:
+                at, nonce = signed_at(request, AT, self._clock(), _WINDOW), request.headers.get(NONCE, "")
+                prove(request, PROOF, hashlib.sha256(f"{at}{nonce}{key}".encode() + body).hexdigest())
+            payload = from_json(unsealed(self._key, from_json(body)))
+            match payload:
+                case {"header": {"token": token}} | {"token": token} if not self._is_shown(token):
+                    raise _unproven()
+                case {"type": "url_verification", "token": _, "challenge": challenge}:
+                    # Feishu signs events; that it signs this too, it doesn't say.
+                    return JSONResponse({"challenge": challenge})
+                case _ if signed:
+                    with connecting():
+                        await self.take(payload, accept)
+                    return JSONResponse({})
+                case _:
+                    raise _unproven()
+
+        return door(answer)
+
+    async def run(self, intake: Intake) -> None:
+        """Look now and then whether Feishu still knows the app, and read back what was said while nobody was called."""
+        with connecting():
+            await self._api.who()
+            intake.connected()
+            await self._history.catch_up(intake)
+            async with beside(f"what was missed on {self._own}", lambda: self._history.go_back(intake)):
+                while True:
+                    await self._look()
+                    await asyncio.sleep(_LOOK)
+                    await self._api.bot()
+                    intake.connected()
+                    await self._history.keep(intake, self._clock() - _RETRIES)
+
+    def _is_shown(self, token: object) -> bool:
+        given, wanted = str(token).encode("utf-8", "replace"), self._token.reveal().encode()
+        return bool(wanted) and hmac.compare_digest(given, wanted)
+
+
+def unsealed(key: Secret, sealed: object) -> bytes:
+    """What a body holds, once it is decrypted; raises 401 if it was sealed with another key."""
+    try:
+        raw = b64decode(sealed["encrypt"], validate=True) if isinstance(sealed, dict) else b""
+        reading = Cipher(AES(hashlib.sha256(key.reveal().encode()).digest()), CBC(raw[:_BLOCK])).decryptor()
+        padded, padding = reading.update(raw[_BLOCK:]) + reading.finalize(), PKCS7(8 * _BLOCK).unpadder()
+        return padding.update(padded) + padding.finalize()
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unproven() from error
+
+
+def _unproven() -> HTTPException:
+    return HTTPException(401, "Send it encrypted with the key, and signed.")

@@ -158,18 +158,16 @@ class Api:
                 break
         return found
 
-    async def call(self, method: str, path: str, body: Json | None = None, **query: Any) -> Json:
-        """The answer of a call below /open-apis."""
-        return await self._called(method, path + (f"?{urlencode(query)}" if query else ""), body or b"")
+    async def call(
+        self, method: str, path: str, body: Json | None = None, *, files: dict[str, Upload] | None = None, **query: Any
+    ) -> Json:
+        """The answer of a call below /open-apis, which may have files in it."""
+        target = f"/open-apis{path}" + (f"?{urlencode(query)}" if query else "")
+        content, about = form(body or {}, files) if files else (body or b"", {})
 
-    async def upload(self, path: str, fields: Json, files: dict[str, Upload]) -> Json:
-        """The answer of a call with a file in it."""
-        return await self._called("POST", path, *form(fields, files))
-
-    async def _called(self, method: str, path: str, body: bytes | Json, about: dict[str, str] | None = None) -> Json:
         async def once() -> Json:
-            headers = dict([await self.bearer(), *(about or {}).items()])
-            return self._taken(await self._web.call(method, f"/open-apis{path}", body, headers))
+            headers = dict([await self.bearer(), *about.items()])
+            return self._taken(await self._web.call(method, target, content, headers))
 
         try:
             return await once()

@@ -13,14 +13,13 @@ import msgspec
 from msgspec.structs import replace
 
 from segue.adapters.feishu.api import Api
-from segue.adapters.feishu.messages import Content, Json, Mention, Message, decode, read, text_of
+from segue.adapters.feishu.messages import Content, Json, Message, decode, read, text_of
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import BEGINNING
 from segue.adapters.shared.decoding import text_in
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Arrival, Citation, Citing, File, Parts, Pressed, Text
-from segue.core.values import Moment
 from segue.errors import Invalid, SendNever
 
 PRESS = "card.action.trigger"
@@ -92,20 +91,15 @@ class Incoming:
         own = any(one.author == self._api.app for one in quoted)
         if not own:
             cites = (*cites, *await self._cited(quoted, Citing.REPLY))
-        text = _without_address(text, message.mentioned, me)
+        names = [mention.name for mention in message.mentioned if mention.who == me]
+        if names and names[0]:
+            # Without the agent's name before it, a command stands at the beginning.
+            text = re.sub(rf"\A\s*@{re.escape(names[0])}[\s,:]*", "", text)
         if not text and not files and not cites:
             return None
-        arrival = await self._arrival(
-            message,
-            user,
-            message.message_id,
-            message.at,
-            (*((Text(text),) if text else ()), *files.values()),
-            quotes=message.quotes,
-            cites=cites,
-            mentions_agent=own or any(mention.who == me for mention in message.mentioned),
-        )
-        return arrival, files
+        parts = (*((Text(text),) if text else ()), *files.values())
+        about = {"quotes": message.quotes, "cites": cites, "mentions_agent": own or bool(names)}
+        return await self._arrival(message, user, message.message_id, parts, **about), files
 
     async def _edited(self, id: str) -> Heard | None:
         """That somebody edited what they wrote; Feishu only names it, also each time that the app changes its own."""
@@ -120,9 +114,7 @@ class Incoming:
         # It keeps its id, and mustn't be taken for the message as it was.
         return replace(heard[0], message=f"{id}/{found[0].update_time}", edits=id, parts=words), {}
 
-    async def _arrival(
-        self, there: Message, user: str, id: str, at: Moment | None = None, parts: Parts = (), **more: Any
-    ) -> Arrival:
+    async def _arrival(self, there: Message, user: str, id: str, parts: Parts = (), **more: Any) -> Arrival:
         """Something that a person did where a message is."""
         if not there.chat_id:
             raise Invalid("chat_id", "it isn't named", "An event says where it happened.")
@@ -133,8 +125,7 @@ class Incoming:
         place = Place(self._account.address(there.chat_id, thread), Kind.DM, name)
         if await self._api.kind(there.chat_id, there.chat_type) is not Kind.DM:
             place = Place(place.address, Kind.GROUP, *await self._api.chat(there.chat_id))
-        when = self._clock() if at is None else at
-        return Arrival(place, id, self._account.speaker(user, name), parts, when, **more)
+        return Arrival(place, id, self._account.speaker(user, name), parts, there.at or self._clock(), **more)
 
     async def _content(self, message: Message) -> tuple[tuple[Citation, ...], Content]:
         """What a message passes on, and what it says itself."""
@@ -157,11 +148,3 @@ class Incoming:
             name = await self._api.name(user) if user else ""
             cites.append(Citation(text_of(one)[:BEGINNING], user, name, why))
         return tuple(cite for cite in cites if cite.text)
-
-
-def _without_address(text: str, mentions: list[Mention], me: str) -> str:
-    """The words without the agent's name before them, so that a command stands at their beginning."""
-    for mention in mentions:
-        if mention.who == me and mention.name:
-            return re.sub(rf"\A\s*@{re.escape(mention.name)}[\s,:]*", "", text)
-    return text

@@ -23,7 +23,6 @@ _AT = re.compile(r"<(?=/?at\b)")
 
 
 def mention(user: str) -> str:
-    """Somebody by their id."""
     return f"<at id={user}></at>"
 
 
@@ -38,7 +37,6 @@ def in_post(text: str) -> str:
 
 
 def fits(text: str) -> bool:
-    """Whether a text goes out as one message."""
     if _WORST * len(text) <= LARGEST:
         return True
     return len(text) <= LARGEST and _size(render(text)) <= LARGEST

@@ -70,15 +70,11 @@ class Message(Value, frozen=True):
 
     @property
     def said(self) -> Any:
-        """What its content holds."""
         return from_json(self.content or text_in(self.body, "content"))
 
     @property
     def at(self) -> Moment:
-        try:
-            return int(self.create_time) / 1000
-        except ValueError as error:
-            raise Invalid("create_time", "it is no time", "It is milliseconds since 1970.") from error
+        return moment(self.create_time)
 
     @property
     def thread(self) -> str:

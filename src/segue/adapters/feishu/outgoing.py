@@ -13,6 +13,8 @@ import json
 import re
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from segue.adapters.feishu.api import Api, OutOfOrder, StreamEnded
 from segue.adapters.feishu.markup import in_post, render
 from segue.adapters.feishu.messages import Json, decode, text_of
@@ -49,6 +51,9 @@ class Pace(Value, frozen=True):
     card: Rate = Rate(10, 1.0)
 
 
+PACE = Pace()
+
+
 @dataclass
 class _Card:
     """The card that a message is."""
@@ -78,7 +83,6 @@ class Outgoing:
         return message in self._cards
 
     async def send(self, delivery: Delivery) -> str:
-        """Send one message."""
         if delivery.doubtful and (found := await self._found(delivery)):
             return found
         if delivery.file is not None:
@@ -138,10 +142,11 @@ class Outgoing:
             # Somebody else changed it whose clock is ahead.
             await self._change(card, path, body, _AHEAD)
 
-    async def open(self, parent: Address, title: str, key: str) -> str:
-        """Post the root of a thread; the same key gives the same one."""
+    async def open_thread(self, parent: Address, title: str, key: str) -> Address:
+        """Post the thread's root, of which the same key gives the same one; what is sent to the thread answers it."""
         title = title.strip()[:_LONGEST_TITLE] or "Session"
-        return await self._post(Delivery("", parent, "", 0, title, key), "post", _post(render(title)), f"thread/{key}")
+        delivery = Delivery("", parent.outside, "", 0, title, key)
+        return replace(parent, thread=await self._post(delivery, "post", _post(render(title)), f"thread/{key}"))
 
     async def _send_file(self, delivery: Delivery, file: File, key: str) -> str:
         """Send a file, and after it the words that go with it."""
@@ -150,7 +155,7 @@ class Outgoing:
             fields, name, path = {"image_type": "message"}, "image", "/im/v1/images"
         else:
             fields, name, path = {"file_type": "stream", "file_name": file.name}, "file", "/im/v1/files"
-        uploaded = await self._api.upload(path, fields, {name: (file.name, content)})
+        uploaded = await self._api.call("POST", path, fields, files={name: (file.name, content)})
         message = await self._post(delivery, name, {f"{name}_key": uploaded[f"{name}_key"]}, key)
         if delivery.text:
             await self._post(delivery, "post", _post(render(delivery.text)), f"{key}/text")

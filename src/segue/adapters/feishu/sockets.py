@@ -92,7 +92,6 @@ def _number(value: object) -> int:
 
 
 def encode(frame: Frame) -> bytes:
-    """A frame as it is sent."""
     headers = ((_HEADER, _written((1, key.encode()), (2, value.encode()))) for key, value in frame.headers.items())
     return _written(*frame.rest, (_METHOD, frame.method), *headers, (_PAYLOAD, frame.payload))
 
