@@ -43,7 +43,6 @@ class FeishuAccount(Value, frozen=True):
     """The keys of a table [feishu.ACCOUNT]."""
 
     app_id: str
-    """The id of the app, which begins with cli_."""
     app_secret: Secret
     verification_token: Secret = Secret("")
     """The token that Feishu shows when it calls; then Feishu calls, and no connection is opened."""

@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import time
 from base64 import b64decode
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Literal
@@ -27,30 +27,24 @@ from segue.adapters.feishu.api import Api
 from segue.adapters.feishu.history import History
 from segue.adapters.feishu.incoming import PRESS, Incoming
 from segue.adapters.feishu.markup import fits, mention
-from segue.adapters.feishu.messages import PICTURE
 from segue.adapters.feishu.outgoing import PACE, Outgoing, Pace
 from segue.adapters.feishu.sockets import Frame, acknowledge, opened, told
 from segue.adapters.shared.account import Account
-from segue.adapters.shared.attachments import Tries
-from segue.adapters.shared.attachments import whole as at_once
 from segue.adapters.shared.background import beside
 from segue.adapters.shared.decoding import text_in
-from segue.adapters.shared.downloads import Limits, fetching
 from segue.adapters.shared.order import Work, in_order
 from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.sockets import Socket
 from segue.adapters.shared.webhooks import door, from_json, posted, prove, signed_at
-from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
+from segue.core.contracts.adapters import Accept, Connection, Files, Intake
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
-from segue.core.messages import File, Sending
+from segue.core.messages import Sending
 from segue.core.values import Secret
 from segue.errors import MessageGone
 
 _SOON = 1.0
 """Seconds for which what was pressed waits for what came before it: Feishu wants it acknowledged in three."""
-_KINDS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
-"""Pictures by how they begin: Feishu doesn't say what a picture is."""
 AT, NONCE, PROOF = "X-Lark-Request-Timestamp", "X-Lark-Request-Nonce", "X-Lark-Signature"
 _WINDOW = 86_400
 """Seconds for which a signature holds. Feishu calls again after six hours, and doesn't say that it signs anew; what was
@@ -75,12 +69,10 @@ class Feishu:
         self.account = account
         self._own = Account(self.platform, account)
         self._api = api
-        self._files = files
         self._clock = clock
         self._outgoing = Outgoing(api, files, pace, clock)
-        self._incoming = Incoming(self._own, api, self._outgoing.is_own, clock)
+        self._incoming = Incoming(self._own, api, files, self._outgoing.is_own, clock)
         self._history = History(self._own, api, self.take, clock)
-        self._tries = Tries()
         self.troubles: Sequence[str] = ()
         """The scopes that the app lacks."""
         self.fits = fits
@@ -103,8 +95,7 @@ class Feishu:
                 await in_order(self._works(socket, intake))
 
     async def _look(self) -> None:
-        lacks = await self._api.lacks()
-        self.troubles = [lacks] if lacks else []
+        self.troubles = list(filter(None, [await self._api.lacks()]))
 
     async def _works(self, socket: Socket, intake: Intake) -> AsyncIterator[Work]:
         """What there is to do about each thing that is told: nobody who pressed something waits for others' files."""
@@ -120,26 +111,10 @@ class Feishu:
             yield Work(partial(take, payload, frame), lambda _: self._history.keep(intake), patience)
 
     async def take(self, payload: Any, accept: Accept) -> None:
-        heard = await self._own.or_letter(self._incoming.read(payload), payload)
-        if isinstance(heard, Letter):
-            await accept(heard)
-        elif heard is not None:
-            arrival, files = heard
-            await accept(self._own.unfetched(arrival, lambda: self._fetch(arrival.message, files), payload))
-            self._history.remember(arrival)
-
-    async def _fetch(self, message: str, files: Mapping[str, File]) -> list[File | str]:
-        return [await self._tries.file(one.name, key, self._fetched(message, key, one)) for key, one in files.items()]
-
-    async def _fetched(self, message: str, key: str, file: File) -> File:
-        kind = "image" if file is PICTURE else "file"
-        url = f"{self._api.base}/open-apis/im/v1/messages/{message}/resources/{key}?type={kind}"
-        async with fetching(url, Limits(trusted=self._api.base, opens=(await self._api.bearer(),))) as chunks:
-            if file is not PICTURE:
-                return await self._files.keep(file.name, file.media, chunks)
-            picture = b"".join([chunk async for chunk in chunks])
-        suffix = next((name for start, name in _KINDS.items() if picture.startswith(start)), "png")
-        return await self._files.keep(f"picture.{suffix}", f"image/{suffix}", at_once(picture))
+        arrived = await self._own.or_letter(self._incoming.read(payload), payload)
+        if arrived is not None:
+            await accept(arrived)
+            self._history.remember(arrived)
 
     async def delete(self, address: Address, message: str) -> None:
         del address

@@ -17,7 +17,7 @@ from segue.adapters.feishu.messages import Json, moment
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.background import Gap
 from segue.adapters.shared.decoding import listed, text_in
-from segue.core.contracts.adapters import Accept, Intake
+from segue.core.contracts.adapters import Accept, Arrived, Intake, Unfetched
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Kind
 from segue.core.messages import Arrival
@@ -34,12 +34,10 @@ _OVERLAP = 60.0
 
 
 class Position(Value, frozen=True):
-    """How far what came was taken in."""
+    """How far what came was taken in: the time of the newest message, and private chats, the last used last."""
 
     since: Moment = 0.0
-    """The time of the newest message that was."""
     chats: tuple[str, ...] = ()
-    """Private chats, the last used last."""
 
 
 class History:
@@ -72,9 +70,10 @@ class History:
         """Read back what couldn't be at once."""
         await self._gap.close_later(lambda: self.catch_up(intake))
 
-    def remember(self, arrival: Arrival) -> None:
+    def remember(self, arrived: Arrived) -> None:
         """Note where and when something was said; what else happens has the time of another clock."""
-        if (arrival.parts or arrival.cites) and not arrival.edits:
+        arrival = arrived.arrival if isinstance(arrived, Unfetched) else arrived
+        if isinstance(arrival, Arrival) and (arrival.parts or arrival.cites) and not arrival.edits:
             chat, chats = arrival.place.address.chat, self._at.chats
             if arrival.place.kind is Kind.DM:
                 self._has_met |= chat not in chats

@@ -6,42 +6,45 @@ at all. A thread is named by its root, which is also what messages to it are sen
 
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from segue.adapters.feishu.api import Api
-from segue.adapters.feishu.messages import Content, Json, Message, decode, read, text_of
+from segue.adapters.feishu.messages import PICTURE, Content, Json, Message, decode, read, text_of
 from segue.adapters.shared.account import Account
-from segue.adapters.shared.attachments import BEGINNING
+from segue.adapters.shared.attachments import BEGINNING, Tries, whole
 from segue.adapters.shared.decoding import text_in
+from segue.adapters.shared.downloads import Limits, fetching
+from segue.core.contracts.adapters import Arrived, Files
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Arrival, Citation, Citing, File, Parts, Pressed, Text
-from segue.errors import Invalid, SendNever
+from segue.errors import Invalid
 
 PRESS = "card.action.trigger"
 """The event of somebody who pressed something, and waits."""
 _MOST = 50
 """Messages of those that were forwarded together which are passed on."""
-
-
 Heard = tuple[Arrival, Mapping[str, File]]
 """What somebody did, and the files that are to be fetched for it, by their keys."""
+_KINDS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
+"""Pictures by how they begin: Feishu doesn't say what a picture is."""
 
 
 class Incoming:
     """Reads what one app is told."""
 
-    def __init__(self, account: Account, api: Api, is_own: Callable[[str], bool], clock: Clock) -> None:
+    def __init__(self, account: Account, api: Api, files: Files, is_own: Callable[[str], bool], clock: Clock) -> None:
         self._account = account
         self._api = api
+        self._files = files
         self._is_own = is_own
+        self._tries = Tries()
         self._clock = clock
 
-    async def read(self, payload: Any) -> Heard | None:
+    async def read(self, payload: Any) -> Arrived | None:
         """The message in what was delivered, if there is one; raises `Invalid` for what can't be understood."""
         # Half of a UTF-16 pair is in no id: it could be kept nowhere.
         msgspec.json.encode(payload)
@@ -51,9 +54,10 @@ class Incoming:
             case _:
                 raise Invalid("event_type", "it isn't named", "Subscribe to events of version 2.0.")
         heard = await self._event(kind, event, id)
-        if heard is None or not id:
-            return heard
-        return replace(heard[0], seen_as=(f"event/{id}",)), heard[1]
+        if heard is None:
+            return None
+        arrival, files = replace(heard[0], seen_as=(f"event/{id}",) if id else ()), heard[1]
+        return self._account.unfetched(arrival, lambda: self._fetch(arrival.message, files), payload)
 
     async def _event(self, kind: str, event: Json, id: str) -> Heard | None:
         match kind, event:
@@ -91,7 +95,7 @@ class Incoming:
         own = any(one.author == self._api.app for one in quoted)
         if not own:
             cites = (*cites, *await self._cited(quoted, Citing.REPLY))
-        names = [mention.name for mention in message.mentioned if mention.who == me]
+        names = [name for _, id, name in message.mentioned if id == me]
         if names and names[0]:
             # Without the agent's name before it, a command stands at the beginning.
             text = re.sub(rf"\A\s*@{re.escape(names[0])}[\s,:]*", "", text)
@@ -103,11 +107,7 @@ class Incoming:
 
     async def _edited(self, id: str) -> Heard | None:
         """That somebody edited what they wrote; Feishu only names it, also each time that the app changes its own."""
-        if self._is_own(id):
-            return None
-        found = list[Message]()
-        with suppress(SendNever):
-            found = await self._api.fetch(id)
+        found = [] if self._is_own(id) else await self._api.fetch(id)
         if not found or found[0].deleted or not (heard := await self._said(found[0])):
             return None
         words = tuple(part for part in heard[0].parts if isinstance(part, Text))
@@ -136,8 +136,7 @@ class Incoming:
             case "interactive":
                 return (Citation(text_of(message), kind=Citing.FORWARD),), ("", {})
             case _:
-                people = [one for one in message.mentioned if one.who]
-                names = {one.key: one.name or await self._api.name(one.who) for one in people}
+                names = {key: name or await self._api.name(id) for key, id, name in message.mentioned if id}
                 return (), read(message, {**names, "@_all": "all"})
 
     async def _cited(self, found: list[Message], why: Citing) -> tuple[Citation, ...]:
@@ -148,3 +147,16 @@ class Incoming:
             name = await self._api.name(user) if user else ""
             cites.append(Citation(text_of(one)[:BEGINNING], user, name, why))
         return tuple(cite for cite in cites if cite.text)
+
+    async def _fetch(self, message: str, files: Mapping[str, File]) -> list[File | str]:
+        return [await self._tries.file(one.name, key, self._fetched(message, key, one)) for key, one in files.items()]
+
+    async def _fetched(self, message: str, key: str, file: File) -> File:
+        kind = "image" if file is PICTURE else "file"
+        url = f"{self._api.base}/open-apis/im/v1/messages/{message}/resources/{key}?type={kind}"
+        async with fetching(url, Limits(trusted=self._api.base, opens=(await self._api.bearer(),))) as chunks:
+            if file is not PICTURE:
+                return await self._files.keep(file.name, file.media, chunks)
+            picture = b"".join([chunk async for chunk in chunks])
+        suffix = next((name for start, name in _KINDS.items() if picture.startswith(start)), "png")
+        return await self._files.keep(f"picture.{suffix}", f"image/{suffix}", whole(picture))

@@ -7,7 +7,7 @@ import html
 import mimetypes
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from segue.adapters.shared import decoding
 from segue.adapters.shared.decoding import text_in
@@ -17,6 +17,8 @@ from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
 Json = dict[str, Any]
+Content = tuple[str, Mapping[str, File]]
+"""What a message says, and its files by the keys that lead to them."""
 _PLACEHOLDER = re.compile(r"@_user_\d+|@_all")
 _BREAK = re.compile(r"<br */?>")
 _STYLES = {"bold": "**", "italic": "*", "lineThrough": "~~"}
@@ -24,14 +26,6 @@ _NAMES = {"audio": "voice.opus", "media": "video.mp4"}
 """The names of files that have none."""
 PICTURE = File("picture.png", "image/png", "")
 """A picture that isn't fetched yet: Feishu doesn't say what it is called."""
-
-
-class Mention(NamedTuple):
-    """Somebody who is mentioned, and the words that stand for them in a text."""
-
-    key: str
-    who: str
-    name: str
 
 
 class Message(Value, frozen=True):
@@ -58,11 +52,13 @@ class Message(Value, frozen=True):
 
     @property
     def author(self) -> str:
-        return _person(self.sender.get("id") or self.sender.get("sender_id"))
+        return text_in(self.sender, "id") or text_in(self.sender, "sender_id", "open_id")
 
     @property
-    def mentioned(self) -> list[Mention]:
-        return [Mention(text_in(one, "key"), _person(one.get("id")), text_in(one, "name")) for one in self.mentions]
+    def mentioned(self) -> list[tuple[str, str, str]]:
+        """Who is mentioned: the words that stand for them in a text, their id and their name."""
+        ids = (text_in(one, "id") or text_in(one, "id", "open_id") for one in self.mentions)
+        return [(text_in(one, "key"), id, text_in(one, "name")) for one, id in zip(self.mentions, ids, strict=True)]
 
     @property
     def kind(self) -> str:
@@ -87,10 +83,6 @@ class Message(Value, frozen=True):
         return "" if self.thread_id and self.parent_id == self.root_id else self.parent_id
 
 
-Content = tuple[str, Mapping[str, File]]
-"""What a message says, and its files by the keys that lead to them."""
-
-
 def decode(raw: object) -> Message:
     """A message, from what JSON held; raises `Invalid`."""
     return decoding.decode(raw, Message, "Feishu")
@@ -104,11 +96,6 @@ def moment(raw: object) -> Moment:
         return 0.0
 
 
-def _person(id: object) -> str:
-    """Somebody's id, which is inside of an object unless the message was fetched."""
-    return text_in(id) or text_in(id, "open_id")
-
-
 def read(message: Message, names: Mapping[str, str]) -> Content:
     """The content of a message; `names` are those of whoever is mentioned, by what stands for them."""
     match message.kind, message.said:
@@ -119,10 +106,8 @@ def read(message: Message, names: Mapping[str, str]) -> Content:
             text = "\n".join("".join(_words(part, names) for part in line) for line in parts)
             files = {key: file for line in parts for part in line for key, file in _files(part).items()}
             return f"{more.get('title') or ''}\n{text}".strip(), files
-        case "image", {"image_key": str(key)}:
-            return "", {key: PICTURE}
-        case ("file" | "audio" | "media") as kind, {"file_key": str(key), **more}:
-            return "", {key: _file(str(more.get("file_name") or _NAMES.get(kind, "file")))}
+        case ("image" | "file" | "audio" | "media") as kind, dict(said) if files := _files({"tag": kind, **said}):
+            return "", files
         case kind, _:
             raise Invalid(kind or "message_type", "messages of this kind aren't understood", "Write it in words.")
 
@@ -167,18 +152,15 @@ def _words(part: Mapping[str, Any], names: Mapping[str, str]) -> str:
             return f"{''.join(marks)}{_named(text, names)}{''.join(reversed(marks))}"
 
 
-def _files(part: Mapping[str, Any]) -> Mapping[str, File]:
+def _files(part: Mapping[str, Any]) -> dict[str, File]:
     match part:
-        case {"tag": "img", "image_key": str(key)}:
+        case {"tag": str(tag), "file_key": str(key), **more}:
+            name = str(more.get("file_name") or _NAMES.get(tag, "file"))
+            return {key: File(name, mimetypes.guess_type(name)[0] or "", "")}
+        case {"image_key": str(key)}:
             return {key: PICTURE}
-        case {"tag": "media" as kind, "file_key": str(key)}:
-            return {key: _file(_NAMES[kind])}
         case _:
             return {}
-
-
-def _file(name: str) -> File:
-    return File(name, mimetypes.guess_type(name)[0] or "", "")
 
 
 def _named(text: str, names: Mapping[str, str]) -> str:

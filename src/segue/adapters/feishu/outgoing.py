@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -36,7 +37,8 @@ _REMEMBERED = 3500.0
 _LONGEST_TITLE, _LONGEST_BUTTON, _LONGEST_SUMMARY = 200, 200, 60
 _LARGEST_PICTURE = 10 * 1024 * 1024
 _PICTURES = {"image/jpeg", "image/png", "image/webp", "image/gif"}
-_SILENT = re.compile(r"\W+")
+_spoken = partial(re.compile(r"\W+").sub, "")
+"""The letters and digits of a text: Feishu gives its marks back in another form."""
 _TEXT = "text"
 """The id of the text in each card."""
 _TICKS, _NUMBERS = 10, 1 << 31
@@ -56,14 +58,12 @@ PACE = Pace()
 
 @dataclass
 class _Card:
-    """The card that a message is."""
+    """The card that a message is, with the number of its last change; its id is empty, if the message is none."""
 
     id: str
-    """Empty, if the message is none."""
     is_sure: bool
     """Whether an earlier attempt can't have sent the message with another card."""
     last: int = 0
-    """The number of its last change."""
 
 
 class Outgoing:
@@ -99,9 +99,8 @@ class Outgoing:
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of `delivery.message`; what isn't final grows, where it is a card."""
-        file, text = delivery.file, render(delivery.text)
-        if file is not None:
-            text = text or render(file.name)
+        file = delivery.file
+        text = render(delivery.text or (file.name if file else ""))
         card = await self._card(delivery.message)
         whole = {"card": _shown(text, delivery, streams=not delivery.attempt)}
         if not card.id:
@@ -186,12 +185,7 @@ class Outgoing:
 
         It must be newer than what it answers; what answers nothing, and a file, is sent again.
         """
-        if delivery.file is not None or not delivery.answers:
-            return ""
-        try:
-            answered = await self._api.fetch(delivery.answered)
-        except SendNever:
-            return ""
+        answered = await self._api.fetch(delivery.answered) if delivery.answers and delivery.file is None else []
         if not answered or self._clock() - answered[0].at < _REMEMBERED:
             return ""
         thread, wanted = answered[0].thread_id, _spoken(render(delivery.text))
@@ -220,8 +214,3 @@ def _shown(text: str, delivery: Delivery, *, streams: bool) -> Json:
 
 def _encoded(content: Json) -> str:
     return json.dumps(content, ensure_ascii=False)
-
-
-def _spoken(text: str) -> str:
-    """The letters and digits of a text: Feishu gives its marks back in another form."""
-    return _SILENT.sub("", text)

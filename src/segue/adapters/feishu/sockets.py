@@ -114,28 +114,27 @@ def _fields(raw: bytes) -> Iterator[Field]:
         value, at = _varint_at(raw, at)
         end = at + value if tag & 7 == _BYTES else at
         if tag & 7 not in {_VARINT, _BYTES} or end > len(raw):
-            raise _broken()
+            raise Invalid("frame", "it isn't whole", "Segue may be older than what Feishu sends.")
         yield tag >> 3, raw[at:end] if tag & 7 == _BYTES else value
         at = end
 
 
 def _varint_at(raw: bytes, at: int) -> tuple[int, int]:
-    """The number at a place, and the place after it."""
+    """The number at a place, and the place after it; one beyond the end, if it isn't whole."""
     value = 0
     for n, byte in enumerate(raw[at : at + _LONGEST_VARINT]):
         value |= (byte & 0x7F) << 7 * n
         if not byte & 0x80:
             return value, at + n + 1
-    raise _broken()
+    return 0, len(raw) + 1
 
 
 def _written(*fields: Field) -> bytes:
-    def written(n: int, value: int | bytes) -> bytes:
-        if isinstance(value, int):
-            return _varint(n << 3 | _VARINT) + _varint(value)
-        return _varint(n << 3 | _BYTES) + _varint(len(value)) + value
-
-    return b"".join(written(*field) for field in fields)
+    out = b""
+    for n, value in fields:
+        kind, number, rest = (_VARINT, value, b"") if isinstance(value, int) else (_BYTES, len(value), value)
+        out += _varint(n << 3 | kind) + _varint(number) + rest
+    return out
 
 
 def _varint(value: int) -> bytes:
@@ -144,7 +143,3 @@ def _varint(value: int) -> bytes:
 
 def _text(value: int | bytes | None) -> str:
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else ""
-
-
-def _broken() -> Invalid:
-    return Invalid("frame", "it isn't whole", "Segue may be older than what Feishu sends.")
