@@ -134,8 +134,7 @@ async def register(
     wait = float(every) if isinstance(every, int | float) and every > 0 else _EVERY
     while True:
         await asyncio.sleep(wait)
-        told = await _ask(accounts[domain], "poll", device_code=str(code))
-        match told:
+        match await _ask(accounts[domain], "poll", device_code=str(code)):
             case {"client_id": str(app), "client_secret": str(secret)} if app and secret:
                 return {"app_id": app, "app_secret": secret, "domain": domain}
             case {"user_info": {"tenant_brand": Domain.LARK}} if domain is Domain.FEISHU:
@@ -144,7 +143,7 @@ async def register(
                 """Nobody has scanned it yet."""
             case {"error": "slow_down"}:
                 wait += slower
-            case _:
+            case told:
                 why = str(told.get("error_description") or told.get("error") or "it didn't say why")
                 raise Invalid("app_id", f"Feishu made no app: {why}", "Run it again, or give an app's id and secret.")
 

@@ -71,7 +71,7 @@ class Feishu:
         self._api = api
         self._clock = clock
         self._outgoing = Outgoing(api, files, pace, clock)
-        self._incoming = Incoming(self._own, api, files, self._outgoing.is_own, clock)
+        self._incoming = Incoming(self._own, api, files, self._outgoing.sent, clock)
         self._history = History(self._own, api, self.take, clock)
         self.troubles: Sequence[str] = ()
         """The scopes that the app lacks."""
@@ -127,8 +127,7 @@ class FeishuByEvents(Feishu):
 
     def __init__(self, account: str, api: Api, token: Secret, key: Secret, files: Files, **more: Any) -> None:
         super().__init__(account, api, files, **more)
-        self._token = token
-        self._key = key
+        self._token, self._key = token, key
 
     def webhook(self, accept: Accept) -> ASGIApp:
         async def answer(request: Request) -> Response:

@@ -43,7 +43,6 @@ _PATIENCE = 1.0
 """Seconds to wait where Feishu asks for patience and doesn't say how much."""
 _LIMITED = {99991400, 11232, 11233, 230020, 200810, 230049}
 """Too many calls; a message that is being sent, or a card that somebody is using at this moment."""
-_CHATS = 10_000
 _PAGE, _PAGES = 50, 10
 """Messages of a page, and pages of a chat or a thread."""
 
@@ -73,7 +72,7 @@ class Api:
         self._until: Moment = 0.0
         self._fetching = asyncio.Lock()
         self._lookups = Lookups("Feishu")
-        self._kinds = Recent[str, Kind](_CHATS)
+        self._kinds = Recent[str, Kind](10_000)
         self.close = self._web.close
 
     async def bearer(self) -> tuple[str, str]:
@@ -82,8 +81,8 @@ class Api:
             if self._clock() >= self._until:
                 known = {"app_id": self.app, "app_secret": self._secret.reveal()}
                 told = self._taken(await self._web.call("POST", _TOKEN, known))
-                lasts = float(told.get("expire") or 0)
-                self._token, self._until = str(told["tenant_access_token"]), self._clock() + max(lasts - _EARLY, 1.0)
+                self._token = str(told["tenant_access_token"])
+                self._until = self._clock() + max(float(told.get("expire") or 0) - _EARLY, 1.0)
         return "Authorization", f"Bearer {self._token}"
 
     async def endpoint(self) -> Json:

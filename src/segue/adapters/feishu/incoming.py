@@ -5,7 +5,7 @@ at all. A thread is named by its root, which is also what messages to it are sen
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import msgspec
@@ -36,11 +36,11 @@ _KINDS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "
 class Incoming:
     """Reads what one app is told."""
 
-    def __init__(self, account: Account, api: Api, files: Files, is_own: Callable[[str], bool], clock: Clock) -> None:
+    def __init__(self, account: Account, api: Api, files: Files, sent: Container[str], clock: Clock) -> None:
         self._account = account
         self._api = api
         self._files = files
-        self._is_own = is_own
+        self._sent = sent
         self._tries = Tries()
         self._clock = clock
 
@@ -107,7 +107,7 @@ class Incoming:
 
     async def _edited(self, id: str) -> Heard | None:
         """That somebody edited what they wrote; Feishu only names it, also each time that the app changes its own."""
-        found = [] if self._is_own(id) else await self._api.fetch(id)
+        found = [] if id in self._sent else await self._api.fetch(id)
         if not found or found[0].deleted or not (heard := await self._said(found[0])):
             return None
         words = tuple(part for part in heard[0].parts if isinstance(part, Text))

@@ -123,15 +123,12 @@ def text_of(message: Message) -> str:
 
 def _strings(said: object) -> Iterator[str]:
     """All words in the JSON of a message or a card, whatever its form."""
-    if isinstance(said, list):
-        for one in said:
-            yield from _strings(one)
-    elif isinstance(said, dict):
-        for key, value in said.items():
-            if isinstance(value, str) and key in {"text", "content", "title"}:
-                yield value
-            else:
-                yield from _strings(value)
+    pairs = said.items() if isinstance(said, dict) else enumerate(said) if isinstance(said, list) else ()
+    for key, value in pairs:
+        if isinstance(value, str) and key in {"text", "content", "title"}:
+            yield value
+        else:
+            yield from _strings(value)
 
 
 def _words(part: Mapping[str, Any], names: Mapping[str, str]) -> str:

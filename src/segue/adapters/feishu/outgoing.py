@@ -75,12 +75,8 @@ class Outgoing:
         self._pace = pace
         self._clock = clock
         self._limiter = Limiter(patience=_PATIENCE)
-        self._cards = Recent[str, _Card]()
-        """By the messages that were sent or changed not long ago."""
-
-    def is_own(self, message: str) -> bool:
-        """Whether a message is one that was sent not long ago."""
-        return message in self._cards
+        self.sent = Recent[str, _Card]()
+        """The messages that were sent or changed not long ago, with their cards."""
 
     async def send(self, delivery: Delivery) -> str:
         if delivery.doubtful and (found := await self._found(delivery)):
@@ -94,7 +90,7 @@ class Outgoing:
             card, kind = str((await self._api.call("POST", "/cardkit/v1/cards", shown))["card_id"]), "interactive"
             content = {"type": "card", "data": {"card_id": card}}
         message = await self._post(delivery, kind, content, delivery.key)
-        self._cards[message] = _Card(card, is_sure=not card)
+        self.sent[message] = _Card(card, is_sure=not card)
         return message
 
     async def edit(self, delivery: Delivery) -> None:
@@ -118,7 +114,7 @@ class Outgoing:
 
     async def _card(self, message: str) -> _Card:
         """The card that a message is, as Feishu says; else the one that was made for it."""
-        card = self._cards.get(message) or _Card("", is_sure=False)
+        card = self.sent.get(message) or _Card("", is_sure=False)
         if not card.is_sure:
             try:
                 found = await self._api.call("POST", "/cardkit/v1/cards/id_convert", {"message_id": message})
@@ -126,7 +122,7 @@ class Outgoing:
                 raise
             except SendNever:
                 found = {}
-            card = self._cards[message] = _Card(str(found.get("card_id") or card.id), is_sure=True)
+            card = self.sent[message] = _Card(str(found.get("card_id") or card.id), is_sure=True)
         return card
 
     async def _change(self, card: _Card, path: str, body: Json, ahead: int = 0) -> None:
@@ -164,8 +160,7 @@ class Outgoing:
         """Write into a chat or a thread; in a group, in answer to who asked, as several people may have."""
         there, answered = delivery.address, delivery.answered
         # Feishu takes keys of 50 characters at most.
-        uuid = hashlib.sha256(key.encode()).hexdigest()[:40]
-        body = {"msg_type": kind, "content": _encoded(content), "uuid": uuid}
+        body = {"msg_type": kind, "content": _encoded(content), "uuid": hashlib.sha256(key.encode()).hexdigest()[:40]}
         if there.thread:
             return await self._call(there, f"/{there.thread}/reply", {**body, "reply_in_thread": True})
         if answered.startswith("om_") and await self._api.kind(there.chat) is not Kind.DM:
