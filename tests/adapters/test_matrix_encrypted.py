@@ -8,13 +8,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from nio.crypto import OlmAccount, OutboundSession
+from nio.crypto import Olm, OlmAccount, OlmDevice, OutboundSession
 
 from segue.adapters.matrix import Matrix
 from segue.adapters.matrix.encryption.device import Device
 from segue.adapters.matrix.encryption.keyring import Keyring
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.core.accounts import Reach
+from segue.core.contracts.lockers import Thing
 from segue.core.contracts.probes import Point
 from segue.core.lanes import Address
 from segue.core.messages import File, Text
@@ -33,6 +34,12 @@ from tests.servers.homeserver import NAME, Synapse
 from tests.stories.files import KilledAt, plans
 
 Json = dict[str, Any]
+KEPT_BEFORE = (
+    "000102030405060708090a0b0c0d0e0fa7ef5a3b66fc1218a6d1e21f93b1c53f9df314083257dc76389e7cf06c7d341dbef658681476"
+    "5ffec6e571b21d18ebb1c8f7617121fe09b763ec47cbc75962b1d9a64faf39d8bdbaf3fe861228b29d7abe1f97cd133b15bb76aec34a"
+    "2f529e78b5423cad55f21ab4ca7038ac37ce3ed94f47ac7feb7f9fb192c6e4341a4d5ab83f0050bed07e37b14e7d9c0015f8c76d0de0"
+    "1e9a5769498647f2e4c9f56655fdab11f9ebc530c5d870fec279009a2b200cadf6c5c20fbebee56a8befec771d755b146deb78"
+)
 
 
 @pytest.fixture
@@ -355,3 +362,36 @@ async def test_keys_open_by_the_account_s_secret_alone(town: MatrixHarness) -> N
     await ring.open()
     with pytest.raises(Disconnected, match="were kept with another token"):
         ring.load_account()
+
+
+async def test_the_identity_is_found_again_as_it_was_kept_before() -> None:
+    """Seeds of sevens and eights, as the first version with encryption kept them for the token "t"."""
+    chest = Chest()
+    await chest.keep({"keys/D/identity": Thing(KEPT_BEFORE, 0)})
+    seeds = await Keyring(chest, "D", Secret("t")).identity()
+    assert (seeds["master"], seeds["self_signing"]) == (b"7" * 32, b"8" * 32)
+    new = await Keyring(chest, "E", Secret("t")).identity()
+    assert new == await Keyring(chest, "E", Secret("t")).identity() != seeds
+
+
+async def test_a_device_with_nonsense_for_keys_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    good, told = Olm("@ann:e.example", "GOOD", Keyring(Chest(), "GOOD", Secret("t"))), dict[str, Any]()
+    server = Homeserver("http://127.0.0.1:1", "@segue:e.example")
+
+    async def call(_: str, path: tuple[str, ...], *__: Any) -> Json:
+        return told if path != ("keys", "claim") else {"one_time_keys": {good.user_id: {"BAD": {}, "GOOD": one_time}}}
+
+    server.call = call  # type: ignore[method-assign, assignment]
+    shown = good.share_keys()
+    one_time = dict([next(iter(shown["one_time_keys"].items()))])
+    right = shown["device_keys"]
+    nonsense = {"A": 7, "B": {}, "BAD": {**right, "device_id": "BAD"}, "C": {**right, "unsigned": 7}}
+    told["device_keys"] = {good.user_id: {**nonsense, "GOOD": {**right, "unsigned": 7}}}
+    device = Device(server, Keyring(Chest(), "D", Secret("t")))
+    machine = await device.open()
+    await device._query(machine, [good.user_id])
+    assert [one.id for one in machine.device_store.active_user_devices(good.user_id)] == ["GOOD"]
+    machine.device_store.add(OlmDevice(good.user_id, "BAD", {"ed25519": "x", "curve25519": "y"}))
+    await device._claim(machine, {good.user_id: ["BAD", "GOOD"]})
+    assert machine.session_store.get(right["keys"]["curve25519:GOOD"]) is not None
+    assert "one-time key of @ann:e.example's device BAD can't be used" in caplog.text

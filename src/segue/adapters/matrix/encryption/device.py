@@ -66,7 +66,6 @@ class Device:
         self.machine: Olm | None = None
 
     async def open(self) -> Olm:
-        """The machine, with the keys as they are in the locker."""
         if self.machine is None:
             await self._ring.open()
             self.machine = Olm(self._server.user, self._ring.device, self._ring)
@@ -79,8 +78,7 @@ class Device:
         me, id, own = machine.user_id, machine.device_id, machine.account.identity_keys["ed25519"]
         told = await self._server.call("POST", ("keys", "query"), {"device_keys": {me: []}})
         device = inside(told, "device_keys", me, id)
-        if inside(device, "keys").get(f"ed25519:{id}", own) != own:
-            # Nobody would trust new keys under its name.
+        if inside(device, "keys").get(f"ed25519:{id}", own) != own:  # nobody would trust new keys under its name
             fix = "Run `segue add matrix` again, with the password, for a new one."
             raise SendNever(f"the keys of {me}'s device {id} are lost, or with another program. {fix}")
         if not machine.account.shared:
@@ -133,11 +131,9 @@ class Device:
         return None
 
     async def _fill(self, machine: Olm, batch: Json) -> None:
-        """See to it that others find keys to begin with."""
         counts, unused = inside(batch, "device_one_time_keys_count"), batch.get("device_unused_fallback_key_types")
         fresh = isinstance(unused, list) and _SIGNED not in unused
-        count = counts.get(_SIGNED, 0)
-        if isinstance(count, int) and (fresh or (counts and count < _FEWEST)):
+        if isinstance(count := counts.get(_SIGNED, 0), int) and (fresh or (counts and count < _FEWEST)):
             machine.uploaded_key_count = min(max(0, count), machine.account.max_one_time_keys - 1)
             await self._publish(machine, fresh=fresh)
 
@@ -187,7 +183,6 @@ class Device:
         }
 
     async def _share(self, machine: Olm, room: str, users: list[str], rotation: Json) -> None:
-        """Give the devices of a room the key that the next message is encrypted with."""
         if rotation.get("algorithm", _MEGOLM) != _MEGOLM:
             raise SendNever(f"{room} is encrypted in a way that nobody knows.")
         await self._query(machine, users)
@@ -195,7 +190,7 @@ class Device:
         devices = [one for user in users for one in machine.device_store.active_user_devices(user)]
         reached = {(one.user_id, one.id) for one in devices if machine.session_store.get(one.curve25519)}
         session = machine.outbound_group_sessions.get(room)
-        if session is None or session.expired or session.users_shared_with - reached:
+        if not session or session.expired or session.users_shared_with - reached:
             # Whoever left, or logged a device out, reads nothing of what is said from now on.
             machine.create_outbound_group_session(room)
             session = machine.outbound_group_sessions[room]
@@ -211,33 +206,31 @@ class Device:
     async def _query(self, machine: Olm, users: Iterable[str]) -> None:
         """Ask for the devices of users that aren't known, or have changed; not everybody's homeserver answers."""
         stale = [user for user in users if user not in machine.tracked_users or user in machine.users_for_key_query]
-        asked: Json = {user: [] for user in stale if self._is_due(user)}
-        await self._ask(machine, "query", "device_keys", asked, KeysQueryResponse)
+        told = await self._asked_for("query", "device_keys", {user: [] for user in stale if self._is_due(user)})
+        for user, devices in told.items():
+            sound = {id: keys for id, keys in inside(devices).items() if _is_sound(machine, user, id, keys)}
+            machine.handle_response(KeysQueryResponse({user: sound}, {}))
 
     async def _claim(self, machine: Olm, missing: dict[str, list[str]]) -> None:
-        """Begin a session with devices that there is none with."""
         due = {user: {id: _SIGNED for id in ids if self._is_due((user, id))} for user, ids in missing.items()}
-        asked: Json = {user: ids for user, ids in due.items() if ids}
-        await self._ask(machine, "claim", "one_time_keys", asked, KeysClaimResponse)
+        told = await self._asked_for("claim", "one_time_keys", {user: ids for user, ids in due.items() if ids})
+        for user, devices in told.items():
+            for id, key in inside(devices).items():
+                try:
+                    machine.handle_response(KeysClaimResponse({user: {id: key}}, {}))
+                except _NONSENSE as error:
+                    log.warning("the one-time key of %s's device %s can't be used: %s", user, id, error)
         await self._ring.keep()
 
-    async def _ask(self, machine: Olm, verb: str, name: str, asked: Json, response: Any) -> None:
-        """Let the machine know the keys that are asked for; one whose keys are nonsense stops nobody else."""
-        told = await self._server.call("POST", ("keys", verb), {name: asked}) if asked else {}
-        for user, devices in inside(told, name).items():
-            try:
-                machine.handle_response(response({user: devices}, {}))
-            except _NONSENSE as error:
-                log.warning("keys of %s can't be used: %s", user, error)
+    async def _asked_for(self, verb: str, name: str, asked: Json) -> Json:
+        return inside(await self._server.call("POST", ("keys", verb), {name: asked}), name) if asked else {}
 
     def _is_due(self, what: str | tuple[str, str]) -> bool:
-        if time.monotonic() - self._asked.get(what, -_AGAIN) < _AGAIN:
-            return False
-        self._asked[what] = time.monotonic()
-        return True
+        now, asked = time.monotonic(), self._asked.get(what, -_AGAIN)
+        self._asked[what] = now if now - asked >= _AGAIN else asked
+        return self._asked[what] == now
 
     def _doubt(self, machine: Olm, user: str) -> None:
-        """Ask for somebody's devices again when they are next needed."""
         machine.users_for_key_query.add(user)
         self._asked.pop(user, None)
 
@@ -248,8 +241,7 @@ class Device:
     async def opened(self, machine: Olm, room: str, raw: Json) -> Json | None:
         """An event in the clear; None if its key isn't there; raises `Invalid` if it is no message of its sender's."""
         sealed, sender = inside(raw, "content"), raw["sender"]
-        keys = await self._ring.room_keys(room, str(sealed.get("session_id")))
-        if not keys:
+        if not (keys := await self._ring.room_keys(room, str(sealed.get("session_id")))):
             return None
         if (key := keys.get(sender)) is None:
             raise Invalid("event", f"its key isn't {sender}'s", "Nobody can have sent it so.")
@@ -266,7 +258,6 @@ class Device:
         return {**raw, "type": clear.get("type"), "content": inside(clear, "content")}
 
     async def closed_file(self, content: bytes) -> tuple[bytes, Json]:
-        """The bytes of a file that is to be put into the media store, and what opens them."""
         return await asyncio.to_thread(encrypt_attachment, content)
 
     async def opened_file(self, key: Json, content: bytes) -> bytes:
@@ -276,6 +267,16 @@ class Device:
             return bytes(await asyncio.to_thread(decrypt_attachment, content, secret, digest, iv))
         except (EncryptionError, *_NONSENSE) as error:
             raise NotFetched("It isn't what its key is for.") from error
+
+
+def _is_sound(machine: Olm, user: str, id: str, keys: Any) -> bool:
+    """Whether a device's keys are its own; one with nonsense for keys hides none of the others."""
+    try:
+        keys.pop("unsigned", None)
+        named = (keys["user_id"], keys["device_id"]) == (user, id)
+        return named and machine.verify_json(keys, keys["keys"][f"ed25519:{id}"], user, id) is True
+    except _NONSENSE:
+        return False
 
 
 def _at_most(asked: object, most: int) -> int:

@@ -36,21 +36,19 @@ class SigningKey:
         self.id = f"ed25519:{self._public}"
 
     def shown(self, user: str, role: str) -> Json:
-        """It as others see it."""
         return {"user_id": user, "usage": [role], "keys": {self.id: self._public}}
 
     def signed(self, user: str, thing: Json) -> Json:
-        """A thing with its signature, beside those that it has."""
         bare = {key: value for key, value in thing.items() if key not in {"signatures", "unsigned"}}
         signature = eddsa.new(self._key, "rfc8032").sign(Api.to_canonical_json(bare).encode())
-        others = inside(thing, "signatures", user)
-        return bare | {"signatures": {user: {**others, self.id: encode_base64(signature)}}}
+        signatures = {**inside(thing, "signatures", user), self.id: encode_base64(signature)}
+        return bare | {"signatures": {user: signatures}}
 
 
 async def vouch(server: Homeserver, ring: Keyring, told: Json, device: Json) -> str:
     """Sign the account's device, if nobody did, by what the homeserver told of both; returns what is in the way."""
     me, seeds = server.user, await ring.identity()
-    master, signer = SigningKey(seeds[:32]), SigningKey(seeds[32:])
+    master, signer = SigningKey(seeds["master"]), SigningKey(seeds["self_signing"])
     try:
         if not inside(told, "master_keys", me, "keys"):
             signing = master.signed(me, signer.shown(me, "self_signing"))
@@ -69,7 +67,6 @@ async def vouch(server: Homeserver, ring: Keyring, told: Json, device: Json) -> 
 
 
 async def _recovered(server: Homeserver) -> SigningKey | None:
-    """The key that another client made, if there is a recovery key."""
     if not server.recovery.reveal():
         return None
     name, default = "m.cross_signing.self_signing", await server.account_data("m.secret_storage.default_key")
@@ -87,7 +84,6 @@ async def _recovered(server: Homeserver) -> SigningKey | None:
 
 
 def _recovery_key(given: str, about: Json) -> bytes:
-    """The 32 bytes that a recovery key stands for, or a phrase."""
     letters = given.replace(" ", "")
     if not set(letters) <= set(_DIGITS) or len(letters) < 40:
         return PBKDF2(given, str(about["salt"]).encode(), 32, int(about["iterations"]), hmac_hash_module=SHA512)

@@ -5,16 +5,18 @@ token moves on, before that. The keys that the bot itself speaks with in rooms a
 own, so that no two, nor one that was killed and its successor, can ever use one step of a ratchet twice.
 """
 
-import secrets
+import hashlib
 from datetime import datetime
+from secrets import token_bytes
 from typing import Any
 
+import msgspec
 import vodozemac
+from Crypto.Cipher import AES
 from nio.crypto import DeviceStore, GroupSessionStore, InboundGroupSession, OlmAccount, Session, SessionStore
-from nio.crypto.key_export import decrypt, encrypt
 
 from segue.adapters.shared.drawers import Drawer
-from segue.core.contracts.lockers import Locker
+from segue.core.contracts.lockers import Locker, Thing
 from segue.core.values import Secret
 from segue.errors import Disconnected
 
@@ -27,16 +29,16 @@ class Keyring:
 
     def __init__(self, locker: Locker, device: str, secret: Secret) -> None:
         self.device = device
+        self._locker = locker
         self._drawer = Drawer(locker, f"keys/{device}/")
         self._passphrase = secret.reveal()
         self._kept: dict[str, Any] = {}
-        """Keys as they were when this began, by name."""
         self.changed: dict[str, Any] = {}
 
     async def open(self) -> None:
         """Read all keys but those of rooms, which are looked up when they are needed."""
         self.changed, self._kept = {}, {}
-        for name in ("account", "identity", "olm/"):
+        for name in ("account", "olm/"):
             self._kept |= await self._drawer.read(name)
 
     async def keep(self) -> None:
@@ -59,19 +61,21 @@ class Keyring:
             about = {"ed25519": key.ed25519, "sender_key": key.sender_key, "owner": owner}
             self.changed[name] = {"pickle": key.pickle(self._passphrase).decode(), **about}
 
-    async def identity(self) -> bytes:
-        """The seeds of the account's two keys, each 32 bytes, which are made when they are first asked for."""
-        if "identity" not in self._kept:
-            # A few rounds are enough: a token can't be guessed as a password can.
-            made = encrypt(secrets.token_bytes(64), self._passphrase, 1000)
-            self.changed["identity"] = self._kept["identity"] = made
-            await self.keep()
-        return bytes(decrypt(self._kept["identity"], self._passphrase))
+    async def identity(self) -> dict[str, bytes]:
+        """The seeds of the account's keys, by their roles, which are made when they are first asked for."""
+        name, key = f"keys/{self.device}/identity", hashlib.sha256(f"segue/matrix{self._passphrase}".encode()).digest()
+        if kept := (await self._locker.read(name)).get(name):
+            raw = bytes.fromhex(kept.value)
+            opened = AES.new(key, AES.MODE_GCM, nonce=raw[:16]).decrypt_and_verify(raw[32:], raw[16:32])
+            return msgspec.json.decode(opened, type=dict[str, bytes])
+        seeds, cipher = {"master": token_bytes(32), "self_signing": token_bytes(32)}, AES.new(key, AES.MODE_GCM)
+        sealed, tag = cipher.encrypt_and_digest(msgspec.json.encode(seeds))
+        await self._locker.keep({name: Thing((cipher.nonce + tag + sealed).hex(), 0)})
+        return seeds
 
     # What follows has the names by which nio's machine calls it.
 
     def load_account(self) -> OlmAccount | None:
-        """The device's own keys; None if it has none yet."""
         if (kept := self._kept.get("account")) is None:
             return None
         try:
@@ -85,7 +89,6 @@ class Keyring:
         self.changed["account"] = {"pickle": pickle, "shared": account.shared}
 
     def load_sessions(self) -> SessionStore:
-        """All that was agreed on with other devices."""
         store, found = SessionStore(), [(name, kept) for name, kept in self._kept.items() if name.startswith("olm/")]
         for name, kept in sorted(found, key=lambda one: one[1]["used"], reverse=True):
             if len(store[kept["with_key"]]) >= _MOST_SESSIONS:
