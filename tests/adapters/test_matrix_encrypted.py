@@ -205,7 +205,7 @@ async def test_processes_that_speak_by_turns_take_no_step_of_a_ratchet_twice(
 async def test_what_cannot_be_read_is_said_once_and_a_key_that_comes_late_opens_what_waits(
     town: MatrixHarness, eve: Encrypting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("segue.adapters.matrix.unread._PATIENCE", 0.2)
+    monkeypatch.setattr("segue.adapters.matrix.ciphers._PATIENCE", 0.2)
     monkeypatch.setattr("segue.adapters.matrix.adapter._SOON", 200)
     sync, held, hold = Homeserver.sync, list[Any](), asyncio.Event()
 

@@ -19,7 +19,6 @@ from segue.errors import Invalid, SendNever
 
 _USER = re.compile(r"@[^:\s]+:\S+")
 _NO_ENCRYPTION = " For encrypted rooms, which many clients make of private chats, run `segue install matrix`."
-_WHOLE = 'Write it whole, such as "@segue:example.org".'
 
 
 class MatrixAccount(Value, frozen=True):
@@ -49,15 +48,12 @@ class MatrixAccount(Value, frozen=True):
 
     def __post_init__(self) -> None:
         check_http("homeserver", self.homeserver, "https://matrix.example.org")
-        if not _USER.fullmatch(self.user):
-            raise Invalid("user", f"{self.user!r} is not a user's id", _WHOLE)
-        for inviter in self.inviters:
-            if not _USER.fullmatch(inviter):
-                raise Invalid("inviters", f"{inviter!r} is not a user's id", _WHOLE)
+        for key, user in (("user", self.user), *(("inviters", one) for one in self.inviters)):
+            if not _USER.fullmatch(user):
+                raise Invalid(key, f"{user!r} is not a user's id", 'Write it whole, such as "@segue:example.org".')
 
     @classmethod
     def questions(cls) -> tuple[SetupQuestion, ...]:
-        """The questions: a password or a token is enough."""
         others = "Who beside you may bring it into rooms of several people (ids, empty: nobody)"
         return (
             SetupQuestion("homeserver", "The address of the homeserver, such as https://matrix.example.org"),
@@ -82,12 +78,11 @@ class MatrixAccount(Value, frozen=True):
                 owner, _ = await server.whoami()
             except SendNever as error:
                 raise Invalid("password", str(error), "See whether the id and the password are right.") from error
-        if owner != keys.user:
-            raise Invalid("user", f"the token is {owner}'s, not {keys.user}'s", "Put one of the two right.")
+        if owner != user:
+            raise Invalid("user", f"the token is {owner}'s, not {user}'s", "Put one of the two right.")
         said = f"The bot is {owner}, and its homeserver answers." + ("" if is_installed() else _NO_ENCRYPTION)
-        name = keys.user[1:].partition(":")[0]
-        users = {"inviters": keys.inviters}
-        return Added(name, said, {"homeserver": url, "user": keys.user}, {"token": token}, users=users)
+        name, known = user[1:].partition(":")[0], {"homeserver": url, "user": user}
+        return Added(name, said, known, {"token": token}, users={"inviters": keys.inviters})
 
     async def greet(self, account: str, user: str) -> str:
         """Begin a private chat that isn't encrypted, and say hello there."""

@@ -58,7 +58,7 @@ class Matrix:
         self._own = Account(self.platform, account, server.space)
         self._invitations = Invitations(self._own, server, self._rooms, may_invite)
         self._ciphers = Ciphers(server, self._rooms)
-        self._incoming = Incoming(self._own, server, self._rooms, files, self._invitations, self._ciphers)
+        self._incoming = Incoming(self._own, server, files, self._rooms, self._invitations, self._ciphers)
 
     def remember(self, locker: Locker) -> None:
         for part in (self._ciphers, self._rooms, self._incoming):
@@ -74,10 +74,10 @@ class Matrix:
         """Follow the sync; its token moves on once everything before it was accepted."""
         with connecting(), self._ciphers.following():
             owner, _ = await self._server.whoami()
-            if owner != self._server.user:
-                # The agent would answer itself.
-                fix = "Put one of the two right."
-                raise Disconnected(f"the access token is {owner}'s, not {self._server.user}'s. {fix}")
+            if owner != self._server.user:  # the agent would answer itself
+                raise Disconnected(
+                    f"the access token is {owner}'s, not {self._server.user}'s. Put one of the two right."
+                )
             self._rooms.forget()
             await self._ciphers.begin()
             await self._incoming.recall()
@@ -122,8 +122,7 @@ class Matrix:
 
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
         """Post the thread's root; the thread is named after it."""
-        there = await self._now(parent)
-        root = await self._ciphers.put(there.chat, key, message(title))
+        root = await self._ciphers.put((await self._now(parent)).chat, key, message(title))
         # Whoever wrote the parent into the settings needn't know its space; replies come from this one.
         return self._own.address(parent.chat, root)
 

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING
 from segue.adapters.matrix.content import attached
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.rooms import Rooms
+from segue.adapters.shared.decoding import inside
+from segue.adapters.shared.drawers import Kept
 from segue.core.contracts.lockers import Locker, NoLocker
 from segue.core.messages import File
+from segue.core.values import Moment, Value
 from segue.errors import SendNever
 
 if TYPE_CHECKING:
@@ -28,6 +31,11 @@ INSTALL = (
 )
 _FRESH = 5.0
 """Seconds for which a process that doesn't follow the sync believes what it knows of rooms and devices."""
+_PATIENCE = 10.0
+"""Seconds that a key may take without a word about it: it comes by another way than its message."""
+_LASTS = 7 * 24 * 3600.0
+_MOST = 100
+"""Messages of one room that wait for their keys."""
 
 
 class Ciphers:
@@ -59,7 +67,6 @@ class Ciphers:
         return self._device
 
     async def begin(self) -> None:
-        """Make the device ready, with its keys as they are now."""
         self._device, self.trouble = None, ""
         if device := await self.device():
             try:
@@ -69,7 +76,6 @@ class Ciphers:
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Inside, this process is told what changes."""
         self._follows = True
         try:
             yield
@@ -81,7 +87,7 @@ class Ciphers:
         if not self._follows and time.monotonic() - self._looked > _FRESH:
             self._looked = time.monotonic()
             self._rooms.forget()
-            if self._device is not None:
+            if self._device:
                 self._device.forget()
 
     async def put(self, room: str, key: str, content: Json) -> str:
@@ -94,7 +100,7 @@ class Ciphers:
 
     async def attached(self, room: str, file: File, content: bytes, thread: str, text: str) -> Json:
         """The message of a file, which is put into the media store."""
-        if not (await self._rooms.get(room)).encrypted:
+        if (await self._rooms.get(room)).encryption is None:
             return attached(file, await self._server.upload(file.name, file.media, content), thread, text)
         sealed, opens = await (await self._needed()).closed_file(content)
         where = await self._server.upload("file", "application/octet-stream", sealed)
@@ -106,6 +112,46 @@ class Ciphers:
         return device
 
 
+class UnreadMessage(Value, frozen=True):
+    """An encrypted message whose key isn't there yet."""
+
+    room: str
+    session: str
+    event: Json
+    since: Moment
+
+
+class Unread:
+    """The messages of one account that wait for their keys, for a week."""
+
+    def __init__(self) -> None:
+        self.kept = Kept("unread/", UnreadMessage)
+
+    async def recall(self) -> None:
+        await self.kept.recall()
+        await self.kept.drop(*(name for name, one in self.kept.values.items() if one.since < time.time() - _LASTS))
+
+    async def wait(self, room: str, event: Json) -> None:
+        name, there = f"{room}/{event['event_id']}", [one for one in self.kept.values.values() if one.room == room]
+        if name not in self.kept.values and len(there) < _MOST:
+            session = str(inside(event, "content").get("session_id"))
+            await self.kept.put(name, UnreadMessage(room, session, event, time.time()))
+
+    def of(self, room: str, session: str) -> list[tuple[str, Json]]:
+        """The messages of a room that a key opens, by the names under which they wait, the oldest first."""
+        waiting = self.kept.values.items()
+        found = [(name, one.event) for name, one in waiting if (one.room, one.session) == (room, session)]
+        return sorted(found, key=lambda named: int(named[1].get("origin_server_ts") or 0))
+
+    @property
+    def overdue(self) -> set[str]:
+        """The rooms in which a message has waited for so long that people should know."""
+        return {one.room for one in self.kept.values.values() if one.since < time.time() - _PATIENCE}
+
+    @property
+    def hurry(self) -> bool:
+        return any(one.since >= time.time() - 2 * _PATIENCE for one in self.kept.values.values())
+
+
 def is_installed() -> bool:
-    """Whether the libraries for encrypted rooms are there."""
     return all(find_spec(name) for name in ("nio", "vodozemac"))

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from segue.adapters.matrix.events import SEALED
-from segue.adapters.shared.decoding import inside, listed
+from segue.adapters.matrix.events import SEALED, events_in
+from segue.adapters.shared.decoding import inside, listed, text_in
 from segue.adapters.shared.downloads import Limits, NotFetched
 from segue.adapters.shared.web import Web
 from segue.core.values import Plain, Secret
@@ -51,9 +51,7 @@ class Homeserver:
         self.space = user.partition(":")[2]
         self.token = token
         self.password = password
-        """For homeservers that ask for it before they believe that a device is the account's."""
         self.recovery = recovery
-        """The recovery key or phrase of keys that another client made."""
         self._web = Web(f"the homeserver at {url}", url)
 
     async def close(self) -> None:
@@ -61,18 +59,16 @@ class Homeserver:
 
     async def whoami(self) -> tuple[str, str]:
         """The user and the device whose token it is; not every token is a device's."""
-        told = inside(await self.call("GET", ("account", "whoami")))
-        return str(told.get("user_id")), str(told.get("device_id") or "")
+        told = await self.call("GET", ("account", "whoami"))
+        return text_in(told, "user_id"), text_in(told, "device_id")
 
     async def log_in(self) -> Secret:
-        """An access token for the password; it is used from now on."""
         body = {**self._proof, "initial_device_display_name": "Segue"}
         self.token = Secret(_text(await self.call("POST", ("login",), body), "access_token"))
         return self.token
 
     @property
     def _proof(self) -> Json:
-        """The account's password, as the homeserver takes it."""
         user = {"type": "m.id.user", "user": self.user}
         return {"type": "m.login.password", "identifier": user, "password": self.password.reveal()}
 
@@ -93,20 +89,22 @@ class Homeserver:
         }
         chosen = json.dumps({"room": room, "presence": _NOTHING, "account_data": {"types": [PRIVATE_CHATS]}})
         query = {"filter": chosen, "timeout": str(wait), "set_presence": "online"}
-        batch = inside(await self.call("GET", ("sync",), query=query | ({"since": since} if since else {})))
+        batch: Json = await self.call("GET", ("sync",), query=query | ({"since": since} if since else {}))
         _text(batch, "next_batch")
         return batch
 
-    async def before(self, room: str, start: str, end: str = "") -> AsyncIterator[Json]:
-        """The events of a room from one token back to another, the newest first."""
+    async def back(self, room: str, timeline: Json, end: str = "") -> AsyncIterator[Any]:
+        """The events of a timeline and of the gap before it, back to a token or to the beginning, the newest first."""
+        for event in reversed(events_in(timeline)):
+            yield event
+        start = text_in(timeline, "prev_batch") if timeline.get("limited") else ""
         query = {"dir": "b", "limit": str(_PAGE), "filter": json.dumps({"types": _TYPES})}
         while start:
             there = {"from": start} | ({"to": end} if end else {})
-            page = inside(await self.call("GET", ("rooms", room, "messages"), query=query | there))
-            for event in listed(page.get("chunk")):
+            page = await self.call("GET", ("rooms", room, "messages"), query=query | there)
+            for event in listed(inside(page).get("chunk")):
                 yield event
-            following = page.get("end")
-            start = following if isinstance(following, str) and following != start else ""
+            start = following if (following := text_in(page, "end")) != start else ""
 
     async def event(self, room: str, event: str) -> Json:
         """One event; empty if there is no such, or none that may be seen."""
@@ -117,24 +115,16 @@ class Homeserver:
 
     async def goes_on(self, room: str) -> str:
         """The room that another one says stands for it; empty if it says none, or nothing that the bot may see."""
-        told = await self._known("rooms", room, "state", "m.room.tombstone")
-        return str(told.get("replacement_room", ""))
+        return text_in(await self._known("rooms", room, "state", "m.room.tombstone"), "replacement_room")
 
     async def rooms(self) -> list[str]:
-        """The rooms that the bot is in."""
         return listed(inside(await self.call("GET", ("joined_rooms",))).get("joined_rooms"))
 
-    async def join(self, room: str, via: str) -> None:
-        """Come into a room that a server knows."""
-        await self.call("POST", ("join", room), {}, {"server_name": via, "via": via})
-
     async def private_chats(self) -> frozenset[str]:
-        """The rooms that the bot's account has marked as private chats."""
         marked = (await self.account_data(PRIVATE_CHATS)).values()
         return frozenset(room for rooms in marked for room in listed(rooms) if isinstance(room, str))
 
     async def mark_private(self, person: str, room: str) -> None:
-        """Mark a room as a private chat with somebody, as clients do."""
         marked = await self.account_data(PRIVATE_CHATS)
         rooms = [*dict.fromkeys([*listed(marked.get(person)), room])]
         await self.call("PUT", ("user", self.user, "account_data", PRIVATE_CHATS), {**marked, person: rooms})
@@ -142,11 +132,9 @@ class Homeserver:
     async def send(self, room: str, transaction: str, content: Json) -> str:
         """Write; the same transaction gives the same event."""
         kind = SEALED if "ciphertext" in content else "m.room.message"
-        path = ("rooms", room, "send", kind, transaction)
-        return _text(await self.call("PUT", path, content), "event_id")
+        return _text(await self.call("PUT", ("rooms", room, "send", kind, transaction), content), "event_id")
 
     async def account_data(self, kind: str) -> Json:
-        """What the account keeps on the homeserver under a name."""
         return await self._known("user", self.user, "account_data", kind)
 
     async def upload_identity(self, keys: Json) -> None:
@@ -160,7 +148,6 @@ class Homeserver:
             await self.call("POST", path, {**keys, "auth": {**self._proof, "session": error.session}})
 
     async def upload(self, name: str, media: str, content: bytes) -> str:
-        """Put a file into the media store; returns its mxc address."""
         told = await self.call("POST", ("upload",), content, {"filename": name}, api="media", media=media)
         return _text(told, "content_uri")
 
@@ -172,7 +159,6 @@ class Homeserver:
 
     @property
     def limits(self) -> Limits:
-        """The limits within which files are fetched."""
         return Limits(trusted=self.url, opens=tuple(self._opens.items()))
 
     async def _known(self, *path: str, slowest: float = 0.0) -> Json:
@@ -197,7 +183,6 @@ class Homeserver:
         media: str = "application/json",
         slowest: float = 0.0,
     ) -> Any:
-        """Call a method of the homeserver; returns what it answers."""
         there = "/".join(quote(part, safe="") for part in (api, "v3", *path))
         asked = f"/_matrix/{there}?{urlencode(query or {})}"
         answer = await self._web.call(method, asked, body, {"Content-Type": media, **self._opens}, slowest)
@@ -216,7 +201,6 @@ class Homeserver:
 
 
 def _text(answer: object, name: str) -> str:
-    """A text that every answer of its kind has."""
-    if not isinstance(answer, dict) or not isinstance(found := answer.get(name), str):
+    if not (found := text_in(answer, name)):
         raise SendUnsure(f"the homeserver answered without {name}")
     return found

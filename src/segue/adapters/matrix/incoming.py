@@ -12,17 +12,17 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from segue.adapters.matrix.ciphers import ENCRYPTED, Ciphers
+from segue.adapters.matrix.ciphers import ENCRYPTED, Ciphers, Unread
 from segue.adapters.matrix.content import message
 from segue.adapters.matrix.events import SEALED, Content, Event, Opened, became, events_in
 from segue.adapters.matrix.homeserver import PRIVATE_CHATS, Homeserver, Json
 from segue.adapters.matrix.invitations import Invitations
 from segue.adapters.matrix.rooms import Room, Rooms
-from segue.adapters.matrix.unread import Unread
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import BEGINNING, Attachments, Tries
-from segue.adapters.shared.decoding import inside
+from segue.adapters.shared.decoding import inside, text_in
 from segue.adapters.shared.drawers import Drawer
+from segue.adapters.shared.lookups import Recent
 from segue.core.contracts.adapters import Accept, Files, Unfetched
 from segue.core.contracts.lockers import Locker, NoLocker
 from segue.core.lanes import Address
@@ -32,7 +32,6 @@ from segue.errors import Disconnected, Invalid, SendError, SendNever
 
 log = logging.getLogger(__name__)
 
-_REMEMBERED = 1024
 _UNREAD = "I can't read some of what was said here: its keys never came to me. Please write it again."
 
 
@@ -40,22 +39,16 @@ class Incoming:
     """Takes in what one account's homeserver tells."""
 
     def __init__(
-        self,
-        account: Account,
-        server: Homeserver,
-        rooms: Rooms,
-        files: Files,
-        invitations: Invitations,
-        ciphers: Ciphers,
+        self, account: Account, server: Homeserver, files: Files, rooms: Rooms, ways: Invitations, ciphers: Ciphers
     ) -> None:
         self._account = account
         self._server = server
         self._rooms = rooms
-        self._attachments = Attachments(files, server.limits)
-        self._invitations = invitations
+        self._invitations = ways
         self._ciphers = ciphers
         self._me = server.user
-        self._looked_up: dict[str, Event] = {}
+        self._looked_up: Recent[str, Event] = Recent()
+        self._attachments = Attachments(files, server.limits)
         self._tries = Tries()
         self.unread = Unread()
         self._said = Drawer(NoLocker(), "said/")
@@ -68,7 +61,6 @@ class Incoming:
         self._invitations.kept.remember(locker)
 
     async def recall(self) -> None:
-        """Find what waited before."""
         await self.unread.recall()
         await self._invitations.kept.recall()
 
@@ -88,35 +80,26 @@ class Incoming:
         """Take what came for the bot's device before all else, and the messages that waited for it."""
         device = await self._ciphers.device()
         for room, session in await device.heed(batch) if device else []:
-            for raw in self.unread.of(room, session):
+            for name, raw in self.unread.of(room, session):
                 await self._take_in(room, raw, accept)
-                await self.unread.read(room, raw)
+                await self.unread.kept.drop(name)
 
     async def _take_in(self, room: str, raw: Any, accept: Accept) -> None:
-        """Take one event; what can't be understood is kept as it came."""
-        arrived = await self._account.or_letter(self._hear(room, raw, accept), raw)
-        if arrived is not None:
-            await accept(arrived)
+        await self._account.take(self._hear(room, raw, accept), raw, accept)
 
     async def _told(self, room: str, timeline: Json, since: str) -> list[Any]:
-        """The events of a room since the token; without those before a gap that the homeserver never fills."""
+        """All that happened since the token, or since the invitation to a new room; not if it is never told."""
         try:
-            return await self._events(room, timeline, since)
+            events, was = await self._back_to("join", self._server.back(room, timeline, since))
+            # What was said between the invitation, which may be older than the token, and its coming is for the agent,
+            # too; and so it is where its room went on, since it may have come late.
+            if was == "invite" or (was == "" and (await self._rooms.get(room)).former):
+                events, _ = await self._back_to("invite", self._server.back(room, timeline))
         except SendError as error:
             if not self._tries.lasts(room, error):
                 raise
             log.warning("%s: what was missed in %s isn't told (%s)", self._account, room, error)
             return events_in(timeline)
-
-    async def _events(self, room: str, timeline: Json, since: str) -> list[Any]:
-        """All that happened in a room since the token, the oldest first; in a new room since the invitation."""
-        events, was = await self._back_to("join", self._backwards(room, timeline, since))
-        if was is None:
-            return events
-        # What was said between the invitation, which may be older than the token, and its coming is for the agent, too;
-        # and so it is where its room went on, since it may have come late.
-        if was == "invite" or (not was and (await self._rooms.get(room)).former):
-            events, _ = await self._back_to("invite", self._backwards(room, timeline))
         return events
 
     async def _back_to(self, membership: str, backwards: AsyncIterator[Any]) -> tuple[list[Any], str | None]:
@@ -128,14 +111,6 @@ class Incoming:
             if now == membership != was:
                 return events[::-1], was
         return events[::-1], None
-
-    async def _backwards(self, room: str, timeline: Json, end: str = "") -> AsyncIterator[Any]:
-        """The events of a room back to a token, or to its beginning."""
-        for raw in reversed(events_in(timeline)):
-            yield raw
-        gap = timeline.get("prev_batch") if timeline.get("limited") else ""
-        async for raw in self._server.before(room, gap if isinstance(gap, str) else "", end):
-            yield raw
 
     async def _read(self, room: str, raw: object) -> Event:
         """An event as its sender wrote it; as it came if it is encrypted and there is no key for it."""
@@ -176,37 +151,36 @@ class Incoming:
 
     async def _arrival(self, id: str, event: Event) -> Arrival | Unfetched | None:
         """A message as the gateway knows it; None if it isn't for anybody to answer."""
-        content, relation = event.message(), event.relation
-        if edits := relation.replaces:
+        content, original = converted(event.content, Content), event
+        if edits := event.related("m.replace"):
             edited = await self._look_up(id, edits)
             if edited is None or edited.sender != event.sender or edited.type not in (event.type, SEALED):
                 return None  # nobody changes what another person said
-            if edited.relation.replaces:
+            original = edited
+            if original.related("m.replace"):
                 return None  # an edit has no edits: each names the message itself, and clients show no others
-            relation = edited.relation
             if content.new_content is not None:
                 content = converted(content.new_content, Content)
-        if content.by_a_bot:
+        if content.msgtype == "m.notice" or content.automated:
             return None
         room = await self._rooms.get(id)
-        if room.encrypted and not isinstance(event, Opened):
+        if room.encryption is not None and not isinstance(event, Opened):
             if await self._refuse(id):
                 return None
             raise Invalid("event", "it came in the clear into an encrypted room", "Nobody knows who wrote it.")
-        cited, root = await self._cited(id, relation.quotes), await self._cited(id, relation.thread)
-        cites = []
-        if cited is not None and cited.sender != self._me and cited.words:
-            # The agent may not know what somebody else said.
-            cites = [Citation(cited.words[:BEGINNING], cited.sender, room.names.get(cited.sender, ""))]
+        quotes, thread = original.quotes, original.related("m.thread")
+        cited, root = await self._cited(id, quotes), await self._cited(id, thread)
+        # The agent may not know what somebody else said.
+        others = [cited] if cited is not None and cited.sender != self._me and cited.words else []
         words = tuple(self._unaddressed(part, room) if isinstance(part, Text) else part for part in content.parts)
         named = content.mentions_user(self._me, room.names.get(self._me, ""))
         arrival = self._arrived(
-            self._account.address(id, relation.thread),
+            self._account.address(id, thread),
             room,
             event,
             parts=tuple(replace(part, where="") if isinstance(part, File) else part for part in words),
-            cites=tuple(cites),
-            quotes="" if edits else relation.quotes,
+            cites=tuple(Citation(one.words[:BEGINNING], one.sender, room.names.get(one.sender, "")) for one in others),
+            quotes="" if edits else quotes,
             edits=edits,
             mentions_agent=named or any(found is not None and found.sender == self._me for found in (cited, root)),
             chat_aliases=(room.former,) if room.former else (),
@@ -216,11 +190,11 @@ class Incoming:
 
     async def _deletion(self, id: str, event: Event) -> Arrival | None:
         """That somebody took a message back: their own, which the gateway knows better than an empty event can say."""
-        if not event.redacted:
+        if not (named := event.redacts or text_in(event.content, "redacts")):
             return None
-        deleted = await self._cited(id, event.redacted)
-        address = self._account.address(id, deleted.relation.thread if deleted else "")
-        return self._arrived(address, await self._rooms.get(id), event, parts=(), deletes=event.redacted)
+        deleted = await self._cited(id, named)
+        address = self._account.address(id, deleted.related("m.thread") if deleted else "")
+        return self._arrived(address, await self._rooms.get(id), event, parts=(), deletes=named)
 
     def _arrived(self, address: Address, room: Room, event: Event, **more: Any) -> Arrival:
         speaker = self._account.speaker(event.sender, room.names.get(event.sender, ""))
@@ -245,8 +219,6 @@ class Incoming:
                 self._looked_up[id] = await self._read(room, raw)
             except (msgspec.ValidationError, Invalid):
                 return None
-            if len(self._looked_up) > _REMEMBERED:
-                del self._looked_up[next(iter(self._looked_up))]
         return self._looked_up[id]
 
     async def _fetch(self, files: list[File], key: Json | None) -> list[File | str]:
@@ -258,10 +230,9 @@ class Incoming:
 
     def _unaddressed(self, text: Text, room: Room) -> Text:
         """A text without the agent's name before it, so that a command stands at its beginning."""
-        for name in (self._me, room.names.get(self._me, "")):
-            rest = text.text.removeprefix(name) if name else text.text
-            if rest != text.text and rest[:1] in (":", ",", " "):
-                return Text(rest.lstrip(":, "))
+        for name in (self._me, room.names.get(self._me)):
+            if name and text.text.startswith((f"{name}:", f"{name},", f"{name} ")):
+                return Text(text.text.removeprefix(name).lstrip(":, "))
         return text
 
     async def _refuse(self, room: str) -> bool:

@@ -11,11 +11,11 @@ from enum import StrEnum
 import msgspec
 
 from segue.adapters.matrix.ciphers import is_installed
-from segue.adapters.matrix.events import Event, events_in
+from segue.adapters.matrix.events import Event, Told, events_in
 from segue.adapters.matrix.homeserver import Homeserver, Json
-from segue.adapters.matrix.rooms import Rooms, before
+from segue.adapters.matrix.rooms import Rooms
 from segue.adapters.shared.account import Account
-from segue.adapters.shared.decoding import inside, understood
+from segue.adapters.shared.decoding import inside, text_in, understood
 from segue.adapters.shared.drawers import Kept
 from segue.core.contracts.adapters import Accept
 from segue.core.lanes import Kind
@@ -40,15 +40,6 @@ class Asks(StrEnum):
     """A room that it is in goes on there."""
 
 
-class Told(msgspec.Struct, frozen=True):
-    """An event that somebody is told who isn't in the room; another homeserver may have written it."""
-
-    type: str
-    sender: str
-    content: Json
-    state_key: str = ""
-
-
 class Invitation(Value, frozen=True):
     """Somebody asks the bot into a room."""
 
@@ -62,9 +53,7 @@ class Invitation(Value, frozen=True):
     since: Moment = 0.0
     """The time of the first try that failed."""
     due: Moment = 0.0
-    """The time of the next try."""
     why: str = ""
-    """The reason why the last one failed."""
 
 
 class Invitations:
@@ -80,23 +69,24 @@ class Invitations:
 
     @property
     def troubles(self) -> Sequence[str]:
-        """The rooms that it can't come into."""
         told = "it can't join {0.room}, to which {0.by} asked it, and tries again for a week: {0.why}."
         return [told.format(invitation) for invitation in self.kept.values.values()]
 
     async def take(self, batch: Json, accept: Accept) -> None:
         """Follow the invitations of a batch and those that are due, and forget the rooms that the bot is out of."""
+        me = self._server.user
         for room, invited in inside(batch, "rooms", "invite").items():
             told = understood(events_in(invited, "invite_state"), Told, "a room")
-            former = next((before(event.content) for event in told if event.type == "m.room.create"), "")
+            created = [event.content for event in told if event.type == "m.room.create"]
+            former = text_in(created[0], "predecessor", "room_id") if created else ""
             for event in told:
-                if event.type == "m.room.member" and event.state_key == self._server.user:
+                if event.type == "m.room.member" and event.state_key == me:
                     asks = Asks.PRIVATE if event.content.get("is_direct") is True else Asks.ROOM
                     await self._try(Invitation(asks, room, event.sender, str(batch["next_batch"]), former), accept)
         for room, left in inside(batch, "rooms", "leave").items():
             self._rooms.leave(room)
             for event in understood(events_in(left, "timeline"), Told, "a room"):
-                if event.type == "m.room.member" and event.state_key == self._server.user != event.sender:
+                if event.type == "m.room.member" and event.state_key == me != event.sender:
                     log.warning("%s was removed from %s by %s", self._account, room, event.sender)
             await self.kept.drop(room)
         for invitation in list(self.kept.values.values()):
@@ -104,7 +94,6 @@ class Invitations:
                 await self._try(invitation, accept)
 
     async def go_along(self, old: str, event: Event, accept: Accept) -> None:
-        """Go where a room goes on."""
         new = event.content.get("replacement_room")
         if isinstance(new, str) and new not in await self._server.rooms():
             await self._try(Invitation(Asks.ONWARD, new, event.sender, event.event_id, old), accept)
@@ -124,8 +113,8 @@ class Invitations:
                 if not invitation.since:
                     log.warning("%s: %s", self._account, self.troubles[-1])
                 return
-            asked_by = "%s: it can't join %s, to which %s asked it a week ago: %s"
-            log.warning(asked_by, self._account, room, invitation.by, error)
+            why = f"to which {invitation.by} asked it a week ago: {error}"
+            log.warning("%s: it can't join %s, %s", self._account, room, why)
         await self.kept.drop(invitation.room)
 
     async def _follow(self, invitation: Invitation) -> bool:
@@ -137,7 +126,8 @@ class Invitations:
             fix = "Name them in its inviters if they may."
             log.warning("%s: %s invited it to %s, and may not. %s", self._account, by, room, fix)
             return False
-        await self._server.join(room, by.partition(":")[2])
+        via = by.partition(":")[2]
+        await self._server.call("POST", ("join", room), {}, {"server_name": via, "via": via})
         if led and (await self._rooms.get(room)).former != invitation.former:
             log.warning("%s: %s sent it to %s, which doesn't continue %s", self._account, by, room, invitation.former)
             self._rooms.leave(room)
@@ -150,7 +140,7 @@ class Invitations:
     async def _greet(self, invitation: Invitation, accept: Accept) -> None:
         """Let the gateway know that somebody brought the bot into a room of several people."""
         room = await self._rooms.get(invitation.room)
-        if room.kind is Kind.DM or room.former or (room.encrypted and not is_installed()):
+        if room.kind is Kind.DM or room.former or (room.encryption is not None and not is_installed()):
             return
         speaker = self._account.speaker(invitation.by, room.names.get(invitation.by, ""))
         place = room.place(self._account.address(invitation.room))

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from segue.adapters.matrix.events import Event
 from segue.adapters.matrix.homeserver import Homeserver, Json
-from segue.adapters.shared.decoding import inside, understood
+from segue.adapters.shared.decoding import text_in, understood
 from segue.adapters.shared.drawers import Drawer
 from segue.core.contracts.lockers import Locker, NoLocker
 from segue.core.lanes import Address, Kind, Place
@@ -24,7 +24,7 @@ class Room:
         self.name = ""
         self.topic = ""
         self.encryption: Json | None = None
-        """How it is encrypted, once it is."""
+        """How what is said there must be encrypted, once it is; that never ends."""
         self.direct = False
         """The bot's account has it marked as a private chat."""
         self.open = False
@@ -37,11 +37,6 @@ class Room:
         """The room that it stands for, as both say."""
         self.came: set[str] = set()
         """Everybody who ever was in it, in the room that it stands for, or invited."""
-
-    @property
-    def encrypted(self) -> bool:
-        """Whether what is said there must be encrypted; that never ends."""
-        return self.encryption is not None
 
     @property
     def kind(self) -> Kind:
@@ -59,19 +54,19 @@ class Room:
                 self.came.add(event.state_key)
                 self.names.pop(event.state_key, None)
                 if said.get("membership") in ("join", "invite"):
-                    self.names[event.state_key] = _text(said.get("displayname"))
+                    self.names[event.state_key] = text_in(said, "displayname")
             case "m.room.name":
-                self.name = _text(said.get("name"))
+                self.name = text_in(said, "name")
             case "m.room.topic":
-                self.topic = _text(said.get("topic"))
+                self.topic = text_in(said, "topic")
             case "m.room.encryption":
                 self.encryption = {**(self.encryption or {}), **said}
             case "m.room.join_rules":
-                self.open = _text(said.get("join_rule")) not in _BY_INVITATION
+                self.open = text_in(said, "join_rule") not in _BY_INVITATION
             case "m.room.create":
-                self.continues = before(said)
+                self.continues = text_in(said, "predecessor", "room_id")
             case "m.room.tombstone":
-                self.goes_on = _text(said.get("replacement_room"))
+                self.goes_on = text_in(said, "replacement_room")
             case _:
                 pass
 
@@ -134,8 +129,8 @@ class Rooms:
         return room
 
     def heed(self, room: str, event: Event) -> None:
-        if room in self._known:
-            self._known[room].heed(event)
+        if known := self._known.get(room):
+            known.heed(event)
 
     def leave(self, room: str) -> None:
         self._known.pop(room, None)
@@ -144,12 +139,3 @@ class Rooms:
         """After a time without news, look everything up again."""
         self._known.clear()
         self._direct = None
-
-
-def before(created: dict[str, object]) -> str:
-    """The room that a new one says it continues."""
-    return _text(inside(created, "predecessor").get("room_id"))
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
