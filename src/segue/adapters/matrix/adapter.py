@@ -130,11 +130,9 @@ class Matrix:
         await self._server.close()
 
     async def _now(self, address: Address, event: str = "") -> Address:
-        """Where an address is by now: a room may have been replaced.
-
-        Events aren't taken along: one that is edited stays where it was, what is said in a thread comes without it.
-        """
+        """Where an address is by now: a room may have been replaced."""
         self._ciphers.look()
+        # Events aren't taken along: one that is edited stays where it was, what is said in a thread comes without it.
         chat, thread = await self._rooms.now(address.chat), address.thread
         if chat != address.chat and event and not await self._server.event(chat, event):
             chat = address.chat

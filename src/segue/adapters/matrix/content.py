@@ -71,9 +71,8 @@ def _marked(text: str, *mentioned: str) -> Json:
 
 def _shown(text: str) -> Json:
     rich = _rich(text)
-    return (
-        rich if _size(rich) <= _LARGEST else {name: rich[name] for name in rich.keys() - {"format", "formatted_body"}}
-    )
+    plain = {name: rich[name] for name in rich.keys() - {"format", "formatted_body"}}
+    return rich if _size(rich) <= _LARGEST else plain
 
 
 def _rich(text: str) -> Json:

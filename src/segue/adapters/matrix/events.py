@@ -18,6 +18,12 @@ AUTOMATED = "org.matrix.msc3955.automated"
 """Marks what a program wrote, so that no two programs answer each other for ever."""
 
 
+class Relation(msgspec.Struct, frozen=True):
+    rel_type: str = ""
+    event_id: str = ""
+    in_reply_to: dict[str, Any] | None = msgspec.field(name="m.in_reply_to", default=None)
+
+
 class Mentioned(msgspec.Struct, frozen=True):
     user_ids: tuple[str, ...] = ()
 
@@ -31,14 +37,14 @@ class Content(msgspec.Struct, frozen=True):
     file: dict[str, Any] | None = None
     """An encrypted file: where it is, and what opens it."""
     info: dict[str, Any] | None = None
-    relates_to: dict[str, Any] | None = msgspec.field(name="m.relates_to", default=None)
+    relates_to: Relation | None = msgspec.field(name="m.relates_to", default=None)
     mentions: Mentioned | None = msgspec.field(name="m.mentions", default=None)
     new_content: dict[str, Any] | None = msgspec.field(name="m.new_content", default=None)
     automated: bool | None = msgspec.field(name=AUTOMATED, default=None)
 
     @property
     def text(self) -> str:
-        body = _QUOTED.sub("", self.body) if inside(self.relates_to, "m.in_reply_to") else self.body
+        body = _QUOTED.sub("", self.body) if self.relates_to and self.relates_to.in_reply_to else self.body
         return f"*{body}*" if self.msgtype == "m.emote" else body
 
     @property
@@ -84,7 +90,6 @@ class Event(Told, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """The words in it; none if it has none, or was taken back."""
         try:
             return converted(self.content, Content).text
         except msgspec.ValidationError:

@@ -117,9 +117,6 @@ class Homeserver:
         """The room that another one says stands for it; empty if it says none, or nothing that the bot may see."""
         return text_in(await self._known("rooms", room, "state", "m.room.tombstone"), "replacement_room")
 
-    async def rooms(self) -> list[str]:
-        return listed(inside(await self.call("GET", ("joined_rooms",))).get("joined_rooms"))
-
     async def private_chats(self) -> frozenset[str]:
         marked = (await self.account_data(PRIVATE_CHATS)).values()
         return frozenset(room for rooms in marked for room in listed(rooms) if isinstance(room, str))

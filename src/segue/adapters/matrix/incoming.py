@@ -156,9 +156,9 @@ class Incoming:
             edited = await self._look_up(id, edits)
             if edited is None or edited.sender != event.sender or edited.type not in (event.type, SEALED):
                 return None  # nobody changes what another person said
-            original = edited
-            if original.related("m.replace"):
+            if edited.related("m.replace"):
                 return None  # an edit has no edits: each names the message itself, and clients show no others
+            original = edited
             if content.new_content is not None:
                 content = converted(content.new_content, Content)
         if content.msgtype == "m.notice" or content.automated:

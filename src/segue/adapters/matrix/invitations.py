@@ -15,7 +15,7 @@ from segue.adapters.matrix.events import Event, Told, events_in
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.rooms import Rooms
 from segue.adapters.shared.account import Account
-from segue.adapters.shared.decoding import inside, text_in, understood
+from segue.adapters.shared.decoding import inside, listed, text_in, understood
 from segue.adapters.shared.drawers import Kept
 from segue.core.contracts.adapters import Accept
 from segue.core.lanes import Kind
@@ -65,7 +65,6 @@ class Invitations:
         self._rooms = rooms
         self._may_invite = may_invite
         self.kept = Kept("invitation/", Invitation)
-        """Invitations that are tried again, by room."""
 
     @property
     def troubles(self) -> Sequence[str]:
@@ -95,7 +94,8 @@ class Invitations:
 
     async def go_along(self, old: str, event: Event, accept: Accept) -> None:
         new = event.content.get("replacement_room")
-        if isinstance(new, str) and new not in await self._server.rooms():
+        known = inside(await self._server.call("GET", ("joined_rooms",))).get("joined_rooms")
+        if isinstance(new, str) and new not in listed(known):
             await self._try(Invitation(Asks.ONWARD, new, event.sender, event.event_id, old), accept)
 
     async def _try(self, invitation: Invitation, accept: Accept) -> None:
