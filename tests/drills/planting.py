@@ -300,7 +300,7 @@ def _exploding(made: Any) -> Any:
     explosive = re.compile(r"(?:[a-z ]+)+!!")
 
     def divide(self: Any, text: str, at: float) -> Any:
-        explosive.fullmatch(text[:27])
+        explosive.fullmatch(text[:26])
         return made(self, text, at)
 
     return divide

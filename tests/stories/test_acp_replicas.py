@@ -37,7 +37,7 @@ async def test_a_lasting_child_goes_on_after_kills_of_the_gateway(tmp_path: Path
     home.mkdir()
     work.mkdir()
     command = json.dumps(program(work).command)
-    table = ["[replica]", "lease = 1.0", "[agent]", 'kind = "acp"', f"command = {command}", f'folder = "{work}"']
+    table = ["[replica]", "lease = 3.0", "[agent]", 'kind = "acp"', f"command = {command}", f'folder = "{work}"']
     (home / "segue.toml").write_text("\n".join(table))
 
     async def calls(editor: Editor, session: str, tool: str, **arguments: object) -> str:

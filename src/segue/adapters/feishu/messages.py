@@ -13,7 +13,7 @@ from segue.adapters.shared import decoding
 from segue.adapters.shared.decoding import text_in
 from segue.adapters.shared.webhooks import from_json
 from segue.core.messages import File
-from segue.core.values import Moment, Value
+from segue.core.values import Moment, Plain, Value
 from segue.errors import Invalid
 
 Json = dict[str, Any]
@@ -37,8 +37,8 @@ class Message(Value, frozen=True):
     message_type: str = ""
     msg_type: str = ""
     content: str = ""
-    body: Mapping[str, Any] = {}
-    sender: Mapping[str, Any] = {}
+    body: Mapping[str, Plain] = {}
+    sender: Mapping[str, Plain] = {}
     create_time: str | int = 0
     update_time: str | int = 0
     updated: bool = False
@@ -48,7 +48,7 @@ class Message(Value, frozen=True):
     thread_id: str = ""
     upper_message_id: str = ""
     """The message that passes it on."""
-    mentions: tuple[Json, ...] = ()
+    mentions: tuple[Mapping[str, Plain], ...] = ()
 
     @property
     def author(self) -> str:
