@@ -14,6 +14,7 @@ from segue.core.settings import AccountSettings, Streams
 from segue.runtime.replica import Replica
 from segue.runtime.retrying import Patient
 from segue.testing import EchoAgent, Matrix, Pause, ScriptedAgent, Slack, Telegram, To, WhatsApp
+from segue.testing.contracts.base import a_delivery
 from segue.testing.faults import Call, Fault, RateLimit, Slow
 from segue.testing.ledger import Message
 from segue.testing.personas import Persona
@@ -78,6 +79,26 @@ async def test_a_placeholder_whose_id_was_lost_becomes_the_answer(
         pause.over()
         await recorded(gateway.store, dm.address, (await dm.reads("two and three")).id)
     assert dm.replies == ["one", "two and three"], "no placeholder is left beside them"
+
+
+async def test_a_placeholder_that_was_left_before_an_earlier_answer_is_not_taken_for_a_later_one(database: str) -> None:
+    platform, pause = Telegram(), Pause()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    account = AccountSettings(public=True, streams=Streams.WHOLE)
+    ann.says("hello", dm)
+    ann.says("again", dm)
+    left = await platform.adapter().send(a_delivery(dm.address, "").placeholder)
+    agent = ScriptedAgent(["one"], [pause, "two"])
+    async with gateway_on(database, agent, platform, account=account, poll=0.05, lease=60.0) as gateway:
+        await recorded(gateway.store, dm.address, (await dm.reads("one")).id)
+        await pause.reached()
+        platform.misbehaves(Fault.TAKES_AND_BREAKS, Call.SEND)
+        pause.over()
+        await recorded(gateway.store, dm.address, (await dm.reads("two")).id)
+    ours = [message for message in dm.messages if not message.by]
+    assert [message.text for message in ours if message.id != left] == ["one", "two"]
+    assert ours[0].id == left, "it stays as it is"
 
 
 async def test_a_call_ends_with_the_life_of_its_replica(tmp_path: Path) -> None:

@@ -217,14 +217,22 @@ def placed(delivery: Delivery, me: str, message: str) -> Transaction[None]:
 
 
 def unknown(delivery: Delivery, ids: tuple[str, ...]) -> Transaction[list[str]]:
-    """Those of some ids that are no message of ours which is known; none while another delivery may have them."""
-    chat = delivery.address.outside
+    """Those of some ids, given in their order, at which a delivery may have left a message that nobody knows.
+
+    It stands after all that was sent to its address before. None while another delivery may have left one, too.
+    """
+    id, address, chat = int(delivery.id), delivery.address.key, delivery.address.outside
     account = account_key(chat.platform, chat.account)
-    if (yield q.unplaced_at(account=account, id=int(delivery.id), chat=chat.key)):
+    if (yield q.unplaced_at(account=account, id=id, chat=chat.key)):
         return []
     found: list[str] = []
     for message in ids:
-        found += [] if (yield q.known_at(message=message, chat=chat.key)) else [message]
+        is_earlier = yield from first(bool, q.known_at(message=message, chat=chat.key, address=address, id=id))
+        if is_earlier is None:
+            found.append(message)
+        elif is_earlier:
+            # An answer above it would come out of order: what stands there was left by an earlier delivery.
+            found.clear()
     return found
 
 

@@ -332,7 +332,7 @@ class KnowsPlaceholders(Protocol):
     """An adapter that can tell a placeholder of its own by its id, on a platform that can't be searched for one."""
 
     def ids_after(self, delivery: Delivery) -> Sequence[str]:
-        """The ids that a message has which followed what this delivery answers, the likeliest first; a few."""
+        """The ids that messages have which followed what this delivery answers, in their order; a few."""
         ...
 
     async def is_placeholder(self, delivery: Delivery, message: str) -> bool:

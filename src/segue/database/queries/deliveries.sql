@@ -52,8 +52,9 @@ select 1 from deliveries where account = :account and sent is null and dead is n
   and (holder is not null or doubtful > 0) and id <> :id and substr(address, 1, length(cast(:chat as text))) = :chat limit 1;
 
 -- name: known_at
--- Whether a message of a chat is one of ours that is known, in whichever thread.
-select 1 from deliveries where message = :message and substr(address, 1, length(cast(:chat as text))) = :chat limit 1;
+-- A message of a chat, in whichever thread, if it is one of ours that is known: whether it goes before another there.
+select address = :address and id < :id as is_earlier from deliveries
+where message = :message and substr(address, 1, length(cast(:chat as text))) = :chat order by 1 desc limit 1;
 
 -- name: streams_of
 -- What a turn, or an earlier attempt at it, streams into.
