@@ -16,6 +16,7 @@ from segue.core.values import SessionId
 from segue.errors import AgentFailed
 from segue.testing import ScriptedAgent, Telegram, To
 from segue.testing.agents import Pause, Step, Uses
+from segue.testing.chats import Chat
 from segue.testing.waits import PATIENCE
 from tests.chatting import results
 from tests.stories.square import DATABASES, Square, both, recalls
@@ -482,6 +483,14 @@ async def test_words_that_are_changed_alone_are_not_told_to_whoever_has_left_and
         assert "a secret" in await square.says("and here?")
 
 
+async def _handed_away(square: Square, lobby: Chat) -> None:
+    """Hand the lobby's conversation off to the private chat."""
+    before = len(square.dm.replies)
+    to = f"/handoff {square.platform.name}:{square.dm.address.chat}"
+    assert "This conversation goes on in" in await square.says(to, where=lobby, answers=2)
+    await square.hears(square.dm, before + 1)
+
+
 @both
 async def test_an_answer_that_went_nowhere_and_was_taken_back_is_not_told_to_others(square: Square) -> None:
     lobby = square.platform.group("lobby")
@@ -492,10 +501,7 @@ async def test_an_answer_that_went_nowhere_and_was_taken_back_is_not_told_to_oth
         await square.says("/title Plans", where=lobby)
         session = (await square.session(lobby)).id
         await square.says("/schedule in 1h look", where=lobby)
-        before = len(square.dm.replies)
-        to = f"/handoff {square.platform.name}:{square.dm.address.chat}"
-        assert "This conversation goes on in" in await square.says(to, where=lobby, answers=2)
-        await square.hears(square.dm, before + 1)
+        await _handed_away(square, lobby)
         await square.says("a secret")
         await square.says("/new")
         square.passes(3700.0)
@@ -505,4 +511,35 @@ async def test_an_answer_that_went_nowhere_and_was_taken_back_is_not_told_to_oth
         assert "a secret" in await square.says("/resume Plans"), "the work was done and told nobody yet"
         assert await square.says("/undo 2") == "Took back the last 2 exchanges."
         assert await square.says("/resume Plans", where=lobby) == "Back in “Plans”."
+        assert not any("secret" in reply for reply in lobby.replies)
+
+
+@both
+async def test_repeated_work_is_told_where_it_was_asked_for_until_something_is_said_elsewhere(square: Square) -> None:
+    lobby = square.platform.group("lobby")
+    square.agent = ScriptedAgent(otherwise=_tells)
+
+    def told() -> list[str]:
+        return [reply for reply in lobby.replies if reply.startswith("plans | ") and "look around" in reply]
+
+    async def passes(answers: int) -> None:
+        square.passes(7200.0)
+        await square.platform.changes.until(lambda: len(told()) >= answers or None, lambda: f"{lobby.replies}")
+
+    async with square.open(TOGETHER):
+        await square.says("hello")
+        await square.says("plans", where=lobby)
+        session = (await square.session(lobby)).id
+        await square.says("/schedule every 2h look around", where=lobby)
+        await _handed_away(square, lobby)
+        for answers in (1, 2, 3):
+            await passes(answers)
+        await square.says("a secret")
+        length = len(await square.store.path(session))
+        square.passes(7200.0)
+        async with asyncio.timeout(PATIENCE):
+            while len(await square.store.path(session)) < length + 2:  # noqa: ASYNC110 -- nothing tells
+                await asyncio.sleep(0.02)
+        await square.platform.settles()
+        assert len(told()) == 3
         assert not any("secret" in reply for reply in lobby.replies)

@@ -291,9 +291,10 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
         yield from _record(session, stands.tip, done.onto, tip, at)
     hidden = yield from _end(session, done, stands, at)
     turns = yield from _move_on(held, done, stands, tip, at)
-    replies = marked(done.replies, answered_by(stands.label)) if stands.label else done.replies
-    if stands.abandoned:
-        replies = yield from _left(session, done, before, tip)
+    replies = done.replies
+    if stands.abandoned or done.kind is TurnKind.SCHEDULED:
+        replies = yield from _left(session, done, stands, before, tip)
+    replies = marked(replies, answered_by(stands.label)) if stands.label else replies
     if done.kind is TurnKind.SENT and (yield from _kept_back(session, name)):
         replies = ()
     yield from deliveries.reply(session, name, stands.length, replies, at)
@@ -467,22 +468,18 @@ def _told(session: SessionId, owed: Owed) -> Transaction[str]:
     return owed.text
 
 
-def _left(session: SessionId, done: Finish, before: Tip | None, tip: Tip | None) -> Transaction[tuple[Reply, ...]]:
-    """The replies to a place that has left the session meanwhile: the last one says which session answered.
+def _left(
+    session: SessionId, done: Finish, stands: Stands, before: Tip | None, tip: Tip | None
+) -> Transaction[tuple[Reply, ...]]:
+    """The replies to a place that may have left the session: whoever is there has read on as far as these go.
 
-    Whoever is there reads on as far as these go.
+    If it asked before it left, the last one says which session answered.
     """
-    if tip is not None:
-        yield q.read_on(
-            session=session,
-            turn=done.turns[0],
-            from_session=before.session if before else None,
-            n=before.n if before else None,
-            to_session=tip.session,
-            to_n=tip.n,
-        )
     replies = done.replies
-    if not replies or done.back is not None:
+    if tip is not None:
+        start = {"from_session": before.session if before else None, "n": before.n if before else None}
+        yield q.read_on(session=session, turn=done.turns[0], to_session=tip.session, to_n=tip.n, **start)
+    if not (stands.abandoned and replies) or done.back is not None:
         return replies
     place = yield from first(Place, q.address(address=replies[-1].address.key))
     private = place is None or place.audience is Audience.ONE

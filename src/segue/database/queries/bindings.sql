@@ -117,11 +117,16 @@ select a.key, r.session, r.n from readings r join addresses a on a.key = :to whe
 on conflict do nothing;
 
 -- name: read_on
--- Whoever asked for a turn in a place that has left the session reads its answer, if they had read all before it.
+-- Where a turn was asked for, or where its answer goes if no lane asked for it, people who aren't in the session any
+-- more read that answer, if they had read all before it.
+with there (address) as (
+  select coalesce((select l.address from lanes l where l.key = t.lane), a.key) from turns t
+  left join addresses a on a.key = t.route where t.session = :session and t.seq = :turn
+)
 insert into readings (address, session, n)
-select l.address, cast(:to_session as text), cast(:to_n as bigint) from turns t join lanes l on l.key = t.lane
-where t.session = :session and t.seq = :turn and (cast(:n as bigint) is null or exists (
-  select 1 from readings r where r.address = l.address and r.session = :from_session and r.n = cast(:n as bigint)))
+select t.address, cast(:to_session as text), cast(:to_n as bigint) from there t
+where t.address is not null and (cast(:n as bigint) is null or exists (
+  select 1 from readings r where r.address = t.address and r.session = :from_session and r.n = cast(:n as bigint)))
 on conflict do nothing;
 
 -- name: speaks_there
