@@ -469,12 +469,12 @@ class Accounts:
 
 BEGUN = {"device_code": "d1", "verification_uri_complete": "https://a.example/x?user_code=AB", "interval": 0.01}
 PENDING = {"error": "authorization_pending"}
+LARK = {**PENDING, "user_info": {"tenant_brand": "lark"}}
 
 
 async def test_whoever_scans_a_code_has_an_app_also_on_lark() -> None:
-    lark = {"user_info": {"tenant_brand": "lark"}, "error": "authorization_pending"}
     made = {"client_id": "cli_1", "client_secret": "s1", "user_info": {"open_id": "ou_1"}}
-    china, elsewhere = Accounts(BEGUN, PENDING, {"error": "slow_down"}, lark), Accounts(PENDING, made)
+    china, elsewhere = Accounts(BEGUN, PENDING, {"error": "slow_down"}, LARK), Accounts(PENDING, made)
     one, two, shown = Listener("127.0.0.1", 0), Listener("127.0.0.1", 0), list[str]()
     async with serving(Mounted(china), one, 0.1), serving(Mounted(elsewhere), two, 0.1):
         found = await register(shown.append, {Domain.FEISHU: one.url, Domain.LARK: two.url}, slower=0.01)
@@ -490,6 +490,7 @@ async def test_whoever_scans_a_code_has_an_app_also_on_lark() -> None:
     [
         ([BEGUN, {"error": "access_denied", "error_description": "no"}], Invalid, "made no app: no"),
         ([BEGUN, {"error": "expired_token"}], Invalid, "expired_token"),
+        ([BEGUN, LARK, {**LARK, "error": "access_denied"}], Invalid, "made no app: access_denied"),
         ([{"error": "unsupported"}], Disconnected, "by hand"),
     ],
 )

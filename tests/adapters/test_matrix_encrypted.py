@@ -1,7 +1,7 @@
 """Encrypted rooms on a real homeserver, with people whose clients are built on another library (mautrix, libolm)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from segue.core.settings import Streams
 from segue.core.values import Secret
 from segue.errors import Disconnected, Invalid
 from segue.runtime.files import Folder
-from segue.testing import Chest
+from segue.testing import Chest, Given
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent
 from segue.testing.contracts.base import a_delivery
 from segue.testing.inbox import Inbox
@@ -306,7 +306,8 @@ async def test_keys_that_another_client_made_vouch_for_the_device_by_their_recov
     client = User(town.bot.client, town.bot.id, elsewhere["access_token"])
     async with Encrypting.of(synapse, client, elsewhere["device_id"]) as element:
         recovery = await element.does("recovery")
-        for given, trouble in (("", "another client made"), ("EsTj nonsense", "opens nothing"), (recovery, "")):
+        wrong = (("", "another client made"), ("EsTj nonsense", "opens nothing"), (recovery * 2, "opens nothing"))
+        for given, trouble in (*wrong, (recovery, "")):
             keys = msgspec.structs.replace(town.keys, recovery=Secret(given))
             adapter = keys.adapter("main", Folder(town.folder))
             async with town.deliver(adapter, Inbox().accept):
@@ -334,6 +335,34 @@ async def test_a_device_whose_keys_are_lost_says_so_and_speaks_in_the_clear_else
         await inbox.gets("hello")
     [trouble] = adapter.troubles
     assert "are lost, or with another program. Run `segue add matrix` again" in trouble
+
+
+class Killed(Exception):
+    """The end of a process."""
+
+
+class KilledOnceShared(Chest):
+    """A locker of a process that is killed when the homeserver knows its keys, before it can note that."""
+
+    async def keep(self, things: Mapping[str, Thing]) -> None:
+        if any(name.endswith("/account") and '"shared":true' in thing.value for name, thing in things.items()):
+            raise Killed
+        await super().keep(things)
+
+
+async def test_a_device_is_itself_again_if_it_was_killed_right_after_its_keys_were_sent(
+    town: MatrixHarness, eve: Encrypting
+) -> None:
+    town.chest = chest = KilledOnceShared()
+    with pytest.raises(Killed):
+        await town.adapter().run(Given(Inbox().accept))
+    town.chest, inbox = Chest(), Inbox()
+    town.chest.things |= chest.things
+    adapter: Matrix = town.adapter()
+    async with town.deliver(adapter, inbox.accept):
+        await eve.says(await entered(town, eve), "hello")
+        await inbox.gets("hello")
+    assert adapter.troubles == []
 
 
 async def test_sessions_are_found_again_whatever_their_ids_and_the_newest_of_many_alone() -> None:
