@@ -149,7 +149,8 @@ async def over_the_socket(where: str, count: int, seed: int) -> Found:
                 await asyncio.to_thread(kill, gateway)
         if len(town.texts("chat-0")) != 4:
             wrong.append(f"chat-0 got {town.texts('chat-0')}")
-    if set(answers) != {"200", "401"}:
+    # A replay of what was taken in is answered 200, and forty calls needn't have one among them.
+    if not {"401"} <= set(answers) <= {"200", "401"}:
         wrong.append(f"answered {answers}")
     return Found(dict(answers), wrong)
 
