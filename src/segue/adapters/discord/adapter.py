@@ -198,5 +198,5 @@ def _buttons(choices: tuple[str, ...]) -> list[dict[str, Any]]:
 def _listed(spec: Spec) -> dict[str, Any]:
     """A command as Discord's menu has it; what may follow it is one field."""
     says = spec.does[:_LONGEST_OF_MENU]
-    words = [{"type": _STRING, "name": "text", "description": (spec.usage)[:_LONGEST_OF_MENU], "required": False}]
+    words = [{"type": _STRING, "name": "text", "description": spec.usage[:_LONGEST_OF_MENU], "required": False}]
     return {"name": spec.name, "description": says, "type": 1, "options": words if spec.usage else []}

@@ -53,7 +53,9 @@ class Invitation(Value, frozen=True):
     since: Moment = 0.0
     """The time of the first try that failed."""
     due: Moment = 0.0
+    """The time of the next try."""
     why: str = ""
+    """What the last try came to."""
 
 
 class Invitations:

@@ -106,8 +106,7 @@ class Device:
     async def _take(self, machine: Olm, raw: Any) -> tuple[str, str] | None:
         """Take one event that was sent to the device; returns the room and the session of a key that was in it."""
         try:
-            event = ToDeviceEvent.parse_event(raw)
-            if not isinstance(event, OlmEvent):
+            if not isinstance(event := ToDeviceEvent.parse_event(raw), OlmEvent):
                 return None
             # If it can't be read, nio begins anew with the device, but only with one that it knows.
             await self._query(machine, [event.sender])
@@ -183,6 +182,7 @@ class Device:
         }
 
     async def _share(self, machine: Olm, room: str, users: list[str], rotation: Json) -> None:
+        """Give the key that the bot speaks with in a room to every device there; make a new one where it must."""
         if rotation.get("algorithm", _MEGOLM) != _MEGOLM:
             raise SendNever(f"{room} is encrypted in a way that nobody knows.")
         await self._query(machine, users)
