@@ -157,6 +157,21 @@ async def test_limits_are_heeded_before_discord_refuses_and_when_it_does(harness
     assert later.value.seconds == 60.0
 
 
+async def test_a_call_that_is_given_up_while_all_calls_are_limited_holds_up_no_other(harness: DiscordHarness) -> None:
+    town, adapter = harness.town, harness.adapter()
+    club = Address("discord", "bot", str(town.guild.id), town.channel())
+    await adapter.send(a_delivery(club, "one"))
+    town.patience, town.patience_everywhere = 20.0, True
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await adapter.typing(club)
+    assert town.called[-1][0].endswith("/typing"), "Discord wasn't asked"
+    town.patience = 0.0
+    async with asyncio.timeout(10):
+        await adapter.send(a_delivery(club, "two"))
+    assert [one.content for one in town.seen(club.chat)] == ["one", "two"]
+
+
 def told(town: LocalDiscord, **more: Any) -> dict[str, Any]:
     """A message of Ann's as the gateway tells it."""
     ann = {"id": str(town.people["Ann"].id), "username": "ann", "global_name": "Ann"}

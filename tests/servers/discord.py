@@ -105,6 +105,8 @@ class LocalDiscord:
         """Whether no file can be had now."""
         self.patience = 0.0
         """Seconds for which calls are refused, if they are."""
+        self.patience_everywhere = False
+        """Whether that holds for all calls, not only for those of the same route."""
         self._sessions: dict[str, _Session] = {}
         self._nonces: dict[tuple[str, str], Any] = {}
         self.people = {name: self.backend.make_user(name.lower(), global_name=name) for name in ("Ann", "Ben")}
@@ -255,7 +257,8 @@ class LocalDiscord:
             return _json(403, {"message": "Missing Permissions", "code": 50013})
         if not self.patience:
             return None
-        told = {"message": "You are being rate limited.", "retry_after": self.patience, "global": False}
+        told = {"message": "You are being rate limited.", "retry_after": self.patience}
+        told["global"] = self.patience_everywhere
         refused = _json(429, told)
         refused.headers["Via"] = "1.1 google"  # else the library takes it for a ban
         return refused

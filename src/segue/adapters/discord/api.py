@@ -40,7 +40,12 @@ class _Http(HTTPClient):
 
     async def request(self, route: Route, **more: Any) -> Any:
         route.url = self._base + route.url.removeprefix(Route.BASE)
-        return await super().request(route, **more)
+        try:
+            return await super().request(route, **more)
+        except asyncio.CancelledError:
+            # If this call was the one to wait for the end of a limit on all calls, nobody else ends it.
+            self._global_over.set()
+            raise
 
 
 class Api:
