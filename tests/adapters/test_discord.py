@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from discord.utils import time_snowflake
+from msgspec.structs import replace
 
 from segue.adapters.discord import DiscordAccount
 from segue.adapters.discord.channels import nonce
@@ -15,7 +18,7 @@ from segue.cli.add import command
 from segue.config import load
 from segue.core.lanes import Address
 from segue.core.messages import Citation, Citing, Text
-from segue.errors import Disconnected, Invalid, SendLater, SendNever
+from segue.errors import Disconnected, Invalid, MessageGone, SendLater, SendNever
 from segue.testing import Inbox
 from segue.testing.contracts.base import a_delivery
 from segue.testing.harness import Given
@@ -170,6 +173,24 @@ async def test_a_call_that_is_given_up_while_all_calls_are_limited_holds_up_no_o
     async with asyncio.timeout(10):
         await adapter.send(a_delivery(club, "two"))
     assert [one.content for one in town.seen(club.chat)] == ["one", "two"]
+
+
+async def test_a_slash_command_that_is_too_old_is_answered_in_private(harness: DiscordHarness) -> None:
+    town, adapter, inbox = harness.town, harness.adapter(), Inbox()
+    club = Address("discord", "bot", str(town.guild.id), town.channel())
+    async with harness.deliver(adapter, inbox.accept):
+        town.slash(club.chat, "status")
+        await inbox.gets("/status")
+    # Its id says when it was used: a quarter of an hour ago.
+    _, _, token = inbox.said[-1].message.split(".")
+    used = f"slash.{time_snowflake(datetime.now(UTC) - timedelta(minutes=16))}.{token}"
+    alone = replace(a_delivery(club, "It is well."), answers=(used,), only=str(town.people["Ann"].id))
+    town.late = True
+    sent = await adapter.send(alone)
+    assert [str(one.id) for one in town.seen(town.private())] == [sent]
+    assert [one.content for one in town.seen(club.chat, "Ben")] == []
+    with pytest.raises(MessageGone):
+        await adapter.edit(replace(alone, message="1"))
 
 
 def told(town: LocalDiscord, **more: Any) -> dict[str, Any]:

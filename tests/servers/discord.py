@@ -101,6 +101,8 @@ class LocalDiscord:
         """Headers that tell how many more calls are allowed."""
         self.forbidden = ""
         """The end of paths at which the bot may write nothing."""
+        self.late = False
+        """Whether every slash command is older than the quarter of an hour in which it can be answered."""
         self.broken = False
         """Whether no file can be had now."""
         self.patience = 0.0
@@ -255,6 +257,8 @@ class LocalDiscord:
         """The answer to a call that isn't let through."""
         if self.forbidden and method == "POST" and path.endswith(self.forbidden):
             return _json(403, {"message": "Missing Permissions", "code": 50013})
+        if self.late and path.startswith("/webhooks/"):
+            return _json(401, {"message": "Invalid Webhook Token", "code": 50027})
         if not self.patience:
             return None
         told = {"message": "You are being rate limited.", "retry_after": self.patience}

@@ -27,8 +27,11 @@ PORTAL = "https://discord.com/developers/applications"
 STRANGER = f"Discord doesn't know the token. Make a new one on the page of the bot at {PORTAL}."
 _PATIENCE = 30.0
 """Seconds that a call waits for its turn by itself, the fewest that discord.py knows; for longer, the gateway does."""
-_GONE = (10008, 10015, 10062)
-"""Discord's words for a message, an answer to a slash command, and a slash command or a button that isn't there."""
+_GONE = (10008, 10015, 10062, 50027)
+"""Discord's words for a message, an answer to a slash command, and a slash command or a button that isn't there.
+
+The last is for a slash command that is too old to be answered: its token is wrong then, not the bot's.
+"""
 
 
 class _Http(HTTPClient):
@@ -112,8 +115,8 @@ async def _outcome(call: Awaitable[T]) -> T:
 
 def _refused(error: discord.HTTPException) -> SendError:
     why = f"{error.text} ({error.code})" if error.text else ""
-    if error.status == 401:
-        return SendLater(STRANGER)
     if error.code in _GONE:
         return MessageGone(f"Discord refused it: {why}.")
+    if error.status == 401:
+        return SendLater(STRANGER)
     return refused("Discord", error.status, why=why)
