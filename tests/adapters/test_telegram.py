@@ -678,6 +678,34 @@ async def test_a_file_is_a_message_of_its_own(there: tuple[Between, Telegram]) -
     ]
 
 
+async def test_a_picture_that_telegram_does_not_take_for_one_comes_as_a_file(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    picture, why = await plans(adapter, "tall.png", "image/png"), "Bad Request: PHOTO_INVALID_DIMENSIONS"
+
+    def too_tall(method: str, body: dict[str, Any]) -> Response | None:
+        is_photo = method == "sendPhoto" or '"photo"' in body.get("media", "")
+        return refusal(400, why) if is_photo else None
+
+    between.refuse = too_tall
+    await adapter.send(a_delivery("Look", file=picture))
+    number = await adapter.send(a_delivery("…"))
+    await adapter.edit(a_delivery("Look", message=number, file=picture))
+    assert between.attached == {(HERE.chat, number): "tall.png"}
+    assert [method for method, _ in between.calls] == [
+        "sendPhoto",
+        "sendDocument",
+        "sendMessage",
+        "editMessageMedia",
+        "editMessageMedia",
+    ]
+    assert json.loads(between.calls[-1][1]["media"])["type"] == "document"
+    between.refuse = lambda *_: refusal(400, "Bad Request: message to edit not found")
+    calls = len(between.calls)
+    with pytest.raises(MessageGone):
+        await adapter.edit(a_delivery("Look", message=number, file=picture))
+    assert len(between.calls) == calls + 1
+
+
 async def test_a_file_that_is_gone_is_told(there: tuple[Between, Telegram]) -> None:
     with pytest.raises(SendNever, match=r"plans\.md"):
         await there[1].send(a_delivery("Here", file=File("plans.md", "text/markdown", "files/gone")))

@@ -137,10 +137,16 @@ class Unreadable(SendNever):
     """Telegram can't read its markup."""
 
 
+class NoPhoto(SendNever):
+    """It isn't a picture that can be shown."""
+
+
 _REFUSALS: dict[str, type[SendNever]] = {
     "message is not modified": Unchanged,
     "can't parse entities": Unreadable,
     "message to edit not found": MessageGone,
     "message can't be edited": MessageGone,
     "message_id_invalid": MessageGone,
+    "photo_": NoPhoto,
+    "image_process_failed": NoPhoto,
 }

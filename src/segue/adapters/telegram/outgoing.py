@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from segue.adapters.shared.attachments import content_of
 from segue.adapters.shared.markup import utf16
-from segue.adapters.telegram.api import EPHEMERAL, PRIVATE, Api, Unchanged, Unreadable
+from segue.adapters.shared.web import Upload
+from segue.adapters.telegram.api import EPHEMERAL, PRIVATE, Api, NoPhoto, Unchanged, Unreadable
 from segue.adapters.telegram.markup import render, rich, visible
 from segue.core.contracts.adapters import Files
 from segue.core.messages import Delivery, File
@@ -57,19 +58,17 @@ class Outgoing:
 
     async def _send(self, delivery: Delivery) -> str:
         address, file = delivery.address, delivery.file
+        call = partial(self._api.call_in, address)
         told: dict[str, Any] = {"message_thread_id": address.thread or None, "reply_parameters": _reply(delivery)}
         if delivery.only:
             told["ephemeral_message_parameters"] = {"receiver_user_id": int(delivery.only)}
         if file is None:
             await self._api.turn(address, "sends")
-            sent = await self._say(delivery, partial(self._api.call_in, address, "sendMessage", **told))
+            sent = await self._say(delivery, partial(call, "sendMessage", **told))
         else:
-            content = await content_of(self._files, file)
             await self._api.turn(address, "files")
-            kind = _kind(file, content)
             told |= {"reply_markup": _buttons(delivery.choices), **_caption(delivery.text)}
-            files = {kind: (file.name, content)}
-            sent = await self._api.call_in(address, f"send{kind.capitalize()}", files=files, **told)
+            sent = await self._put(file, lambda kind, up: call(f"send{kind.capitalize()}", files={kind: up}, **told))
         seen_by_one = sent.get("ephemeral_message_id")
         return f"{EPHEMERAL}.{delivery.only}.{seen_by_one}" if seen_by_one else str(sent["message_id"])
 
@@ -79,13 +78,22 @@ class Outgoing:
         change = partial(self._api.change, delivery.address, delivery.message, "edit")
         with contextlib.suppress(Unchanged):
             if (file := delivery.file) is not None:
-                content = await content_of(self._files, file)
-                media = {"type": _kind(file, content), "media": "attach://file", **_caption(delivery.text)}
-                buttons = _buttons(delivery.choices)
-                await change("Media", files={"file": (file.name, content)}, media=media, reply_markup=buttons)
+                media = {"media": "attach://file", **_caption(delivery.text)}
+                put = partial(change, "Media", reply_markup=_buttons(delivery.choices))
+                await self._put(file, lambda kind, upload: put(files={"file": upload}, media={"type": kind, **media}))
             else:
                 html = rich(delivery.text) if self._rich and delivery.attempt else ""
                 await self._say(delivery, partial(change, "Text"), html)
+
+    async def _put(self, file: File, put: Callable[[str, Upload], Awaitable[Any]]) -> Any:
+        """Put a file there: a picture as one, if Telegram takes it for one (it may be too tall, or broken)."""
+        content = await content_of(self._files, file)
+        if file.media in _PHOTOS and len(content) <= _LARGEST_PHOTO:
+            try:
+                return await put("photo", (file.name, content))
+            except NoPhoto as error:
+                log.info("a picture goes out as a document: %s", error)
+        return await put("document", (file.name, content))
 
     async def is_placeholder(self, delivery: Delivery, message: str) -> bool:
         """Whether a message is ours and says so: an edit that would change nothing is refused as such.
@@ -153,10 +161,6 @@ def _caption(text: str) -> dict[str, str]:
     if utf16(visible(html)) <= _LONGEST_CAPTION:
         return {"caption": html, "parse_mode": "HTML"}
     return {"caption": text[: _LONGEST_CAPTION // 2]}
-
-
-def _kind(file: File, content: bytes) -> str:
-    return "photo" if file.media in _PHOTOS and len(content) <= _LARGEST_PHOTO else "document"
 
 
 def _buttons(choices: tuple[str, ...]) -> dict[str, Any] | None:
