@@ -1,5 +1,7 @@
 """Windows show the whole transcript of their session, live, whoever speaks where."""
 
+import asyncio
+import time
 from pathlib import Path
 
 from segue.agents.given import as_agent
@@ -16,17 +18,21 @@ from segue.runtime.windows.frames import (
     FoundFrame,
     GrowingFrame,
     NoticeFrame,
+    OpenRequest,
     QuestionsFrame,
     RefusedFrame,
     ResumeRequest,
+    SayRequest,
     SearchRequest,
     SessionsFrame,
     SessionsRequest,
+    Shown,
     ShownAnswer,
     TranscriptFrame,
     WaitingFrame,
 )
 from segue.runtime.windows.watchers import Growing
+from segue.runtime.windows.window import Seat, Window
 from segue.testing.agents import Doom, EchoAgent, Pause, ScriptedAgent
 from segue.testing.personas import Telegram
 from tests.runtime.house import house, said
@@ -342,6 +348,42 @@ async def test_what_was_closed_is_opened_again_from_a_list_as_by_the_command(tmp
         await page.says("sugar")
         await page.shows("tea", "tea", "sugar", "sugar")
         assert page.had(NoticeFrame) + page.had(RefusedFrame) == []
+
+
+async def test_what_is_said_before_a_window_is_open_is_said_in_the_session_that_it_opens_on(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here:
+        store = here.gateway.store
+        async with here.terminal() as terminal:
+            await terminal.says("tea")
+            await terminal.shows("tea", "tea")
+        tea = await store.bound(Lane(Address(TERMINAL, ACCOUNT, chat="ann")))
+        frames, asked = asyncio.Queue[Shown](), OpenRequest()
+        window = Window(here.gateway, here.terminals, Seat("ben", "ben"), frames.put, time.time)
+        await window.open(asked)
+        saying = asyncio.create_task(window.say(SayRequest("1", "milk")))
+        showing = asyncio.create_task(window.show(asked))
+        try:
+            await saying
+            now = await store.bound(window.lane)
+        finally:
+            showing.cancel()
+            await asyncio.wait([showing])
+        assert now is not None
+        assert tea is not None
+        assert now.id == tea.id
+        assert not any(isinstance(frames.get_nowait(), NoticeFrame) for _ in range(frames.qsize()))
+
+
+async def test_two_windows_that_open_a_lane_at_once_say_nothing_of_each_other(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here:
+        async with here.terminal() as terminal:
+            await terminal.says("tea")
+            await terminal.shows("tea", "tea")
+        cookie = here.cookie()
+        async with here.page(cookie) as one, here.page(cookie) as two:
+            for page in (one, two):
+                await page.shows("tea", "tea")
+                assert page.had(NoticeFrame) == []
 
 
 async def test_a_window_opens_by_itself_on_nothing_that_others_read(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from segue.core.transcripts import Session, Tip
 from segue.core.turns import Turn, TurnKind
 from segue.core.values import SessionId, Value
 from segue.core.windows import EDITOR, HOSTS, WEB
-from segue.errors import Invalid, Refused, StoreError
+from segue.errors import Invalid, Refusal, Refused, StoreError
 from segue.runtime.gateway import Gateway
 from segue.runtime.windows.frames import (
     LISTED,
@@ -100,6 +100,8 @@ class Window:
         self._view: WindowView
         self._sights: deque[Sight | Delivery] = deque()
         self._seen = asyncio.Event()
+        self._begun = asyncio.Event()
+        """Set once its lane speaks to what the window opens on: what is asked of it before that would move that."""
         self._telling = asyncio.Lock()
         """Held from accepting a message to saying so: it must not be shown before."""
         self._unanswered: dict[str, Command | None] = {}
@@ -151,6 +153,7 @@ class Window:
         stop_asking = self._gateway.watches.watch(Topic.ASKED, self._see)
         try:
             await self._begin(asked)
+            self._begun.set()
             await self._refresh()
             await self._show_questions()
             while True:
@@ -167,6 +170,7 @@ class Window:
 
     async def say(self, asked: SayRequest) -> None:
         """The person says something."""
+        await self._begun.wait()
         async with self._telling:
             command = parse(asked.text)
             self._unanswered[asked.id] = command if isinstance(command, Command) else None
@@ -179,6 +183,11 @@ class Window:
         await self._tell()
 
     async def resume(self, session: SessionId) -> None:
+        """Turn to another session."""
+        await self._begun.wait()
+        await self._go(session)
+
+    async def _go(self, session: SessionId) -> None:
         """Turn to another session, by the command that does it everywhere."""
         id = uuid4().hex
         self._going[id] = session
@@ -194,6 +203,7 @@ class Window:
 
     async def hand_off(self, asked: HandoffRequest) -> None:
         """Hand a session off, wherever it is spoken to, by the command that does it everywhere."""
+        await self._begun.wait()
         id, last = uuid4().hex, await self._driver.read(handoffs.last_of, asked.session)
         self._leaving[id] = asked.session, last.id if last else ""
         await self._accept(id, f"/handoff {asked.session} {asked.destination} {YES if asked.yes else ''}".rstrip())
@@ -276,7 +286,7 @@ class Window:
         if begins is Begins.NEW:
             await self._gateway.store.move(Renew(self.lane, wanted), self.person)
         else:
-            await self.resume(wanted)
+            await self._go(wanted)
 
     async def _choose(self, bound: Session | None) -> None:
         """Turn to a session of one's own if the lane has none, or one that others read by now.
@@ -295,7 +305,9 @@ class Window:
                 elif bound is not None:
                     await store.move(Release(self.lane), self.person)
             except Refused as refused:
-                await self._send(NoticeFrame(str(refused)))
+                # Another window that opens on this lane may have been quicker.
+                if refused.why is not Refusal.ALREADY_THERE:
+                    await self._send(NoticeFrame(str(refused)))
             else:
                 return
         if shared:
