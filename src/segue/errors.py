@@ -19,6 +19,7 @@
     │   └── OutcomeUnknown     the connection broke during a commit: it may or may not have happened
     ├── SendError          a platform didn't take a message
     │   ├── SendLater          it will: try again after some seconds
+    │   │   └── Unreachable        nobody answers at its address
     │   ├── SendNever          it won't: a dead letter
     │   │   ├── MessageGone        the message that it would change isn't there any more
     │   │   └── InDoubt            nobody knows whether it was sent, and nobody wants it twice
@@ -223,6 +224,10 @@ class SendLater(SendError):
     def __init__(self, why: str, seconds: float | None = None) -> None:
         super().__init__(why)
         self.seconds = seconds
+
+
+class Unreachable(SendLater):
+    """The platform can't be reached; nothing was sent."""
 
 
 class SendNever(SendError):

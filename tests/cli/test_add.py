@@ -181,3 +181,20 @@ async def test_an_account_that_nobody_may_talk_to_is_not_written(there: tuple[Be
     added = await add(tmp_path, "telegram", "--set", f"token={TOKEN}", "--set", f"api={there[1]}")
     assert (added.returncode, "nobody may talk to it" in added.stderr) == (2, True)
     assert leftovers(tmp_path) == []
+
+
+async def test_what_a_script_left_out_is_no_question_for_a_terminal(tmp_path: Path) -> None:
+    here = Terminal(
+        tmp_path, "add", "matrix", "--set", "homeserver=https://example.org", "--set", "user=@a:example.org"
+    )
+    try:
+        await here.shows("there is neither a password nor a token")
+        assert await here.leaves() == 2
+    finally:
+        await here.end()
+
+
+async def test_a_host_without_an_address_is_said_in_words(tmp_path: Path) -> None:
+    words = ("--set", f"token={TOKEN}", "--set", "api=http://nobody.invalid", "--public")
+    added = await add(tmp_path, "telegram", *words)
+    assert "can't be reached (its name can't be looked up)" in added.stderr

@@ -67,3 +67,26 @@ async def test_somebody_in_a_terminal_links_a_device_by_a_code(tmp_path: Path) -
     assert (account.path, account.keys) == ("whatsapp.phone", WhatsAppAccount(device=str(device), api=whatsapp.url))
     assert config.gateway.hosts == (Identity("whatsapp", "phone", jid_of("Ann")),)
     assert {stat.S_IMODE(file.stat().st_mode) for file in device.iterdir()} == {0o600}
+
+
+async def test_somebody_who_mistypes_the_road_is_asked_what_the_right_one_needs(tmp_path: Path) -> None:
+    nobody = "http://127.0.0.1:9"
+    here = Terminal(tmp_path, "add", "whatsapp")
+    try:
+        for asks, answer in (("Which road", "clod"), ("address of the API", nobody)):
+            await here.shows(asks)
+            here.types(f"{answer}\r")
+        await here.shows("'clod' is no road")
+        assert all(len(line) < 80 for line in here.text.split("\n")), "words are broken where the terminal ends"
+        here.types("cloud\r")
+        for asks, answer in (("Phone number ID", NUMBER), ("access token", TOKEN), ("app secret", APP_SECRET)):
+            await here.shows(asks)
+            here.types(f"{answer}\r")
+        await here.shows("A verify token")
+        here.types("\r")
+        await here.shows("can't be reached (ConnectionRefusedError). Try again?")
+        here.types("n\r")
+        assert await here.leaves() == 1
+    finally:
+        await here.end()
+    assert not (tmp_path / "segue.toml").exists()

@@ -3,7 +3,9 @@
 import asyncio
 import os
 import re
+import shutil
 import sys
+import textwrap
 import tomllib
 from collections.abc import Mapping
 from functools import partial
@@ -26,7 +28,7 @@ from segue.config.references import References
 from segue.core.contracts.setup import Added, FoundOwner, IsAdded, IsScanned, MeetsPeople, SetupQuestion, TellsAgain
 from segue.core.lanes import Kind
 from segue.core.values import Value
-from segue.errors import Disconnected, Invalid, NotInstalled, SegueError, SendError
+from segue.errors import Disconnected, Invalid, NotInstalled, SegueError, SendError, SendUnsure, Unreachable
 from segue.runtime.cancelling import surely
 
 _REFERENCE = ("env:", "file:", "cmd:")
@@ -136,17 +138,23 @@ def _given(said: tuple[str, ...]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _answers(questions: tuple[SetupQuestion, ...], given: Mapping[str, str], file: Path) -> dict[str, tuple[str, str]]:
-    """Each answer, and the reference that it came by."""
+def _answers(
+    questions: tuple[SetupQuestion, ...], given: Mapping[str, str], file: Path, known: Mapping[str, tuple[str, str]]
+) -> dict[str, tuple[str, str]]:
+    """Each answer, and the reference that it came by; what is known already isn't asked."""
     if unknown := sorted(given.keys() - {question.key for question in questions}):
-        known = ", ".join(question.key for question in questions)
-        raise Invalid("--set", f"{unknown[0]} isn't asked for", f"There are: {known}.")
-    answers: dict[str, tuple[str, str]] = {}
-    for question in questions:
-        key, wanted = question.when
-        asked = not key or answers[key][0] == wanted
+        there = ", ".join(question.key for question in questions)
+        raise Invalid("--set", f"{unknown[0]} isn't asked for", f"There are: {there}.")
+    answers = dict(known)
+    for question in [one for one in questions if one.key not in known]:
+        asked = _is_asked(question, answers)
         answers[question.key] = _answer(question, given, file) if asked else (question.default or "", "")
     return answers
+
+
+def _is_asked(question: SetupQuestion, answers: Mapping[str, tuple[str, str]]) -> bool:
+    key, wanted = question.when
+    return not key or answers[key][0] == wanted
 
 
 def _values(answers: Mapping[str, tuple[str, str]]) -> dict[str, str]:
@@ -155,7 +163,7 @@ def _values(answers: Mapping[str, tuple[str, str]]) -> dict[str, str]:
 
 def _checked(keys: type[IsAdded], given: Mapping[str, str], file: Path) -> tuple[dict[str, tuple[str, str]], Added]:
     """The answers that the platform takes; somebody at a terminal who mistyped one is asked for it again."""
-    answers = _answers(keys.questions(), given, file)
+    answers = _answers(keys.questions(), given, file, {})
     while True:
         try:
             if issubclass(keys, IsScanned):
@@ -164,12 +172,39 @@ def _checked(keys: type[IsAdded], given: Mapping[str, str], file: Path) -> tuple
         except NotInstalled as missing:
             install(missing.extra)
         except (Invalid, Disconnected) as error:
-            typed = [question for question in keys.questions() if question.key not in given]
-            again = [q for q in typed if (q.key == error.field if isinstance(error, Invalid) else q.secret)]
-            if not again or not sys.stdin.isatty():
-                raise
-            click.echo(f"{error} Type it again, or end with Ctrl-C.")
-            answers |= {question.key: _answer(question, given, file) for question in again}
+            answers = _answers(keys.questions(), given, file, _kept(error, keys.questions(), given, answers))
+
+
+def _kept(
+    error: Invalid | Disconnected,
+    questions: tuple[SetupQuestion, ...],
+    given: Mapping[str, str],
+    answers: Mapping[str, tuple[str, str]],
+) -> Mapping[str, tuple[str, str]]:
+    """The answers that stand when the platform took some of them not; raises the error if nobody can mend it here."""
+    typed = [question for question in questions if _is_typed(question, given) and _is_asked(question, answers)]
+    again = {question.key for question in typed if _may_be_wrong(question, error)}
+    if not sys.stdin.isatty() or not (again or (typed and isinstance(error, Disconnected))):
+        raise error
+    said = f"{str(error).removesuffix('.')}."
+    if again:
+        click.echo(_wrapped(f"{said} Type it again, or end with Ctrl-C."))
+    elif not click.confirm(_wrapped(f"{said} Try again?"), default=True):
+        raise error
+    others = [question for question in questions if question.key not in again and question.when[0] not in again]
+    return {question.key: answers[question.key] for question in others}
+
+
+def _is_typed(question: SetupQuestion, given: Mapping[str, str]) -> bool:
+    return question.key not in given and (not given or question.default is None)
+
+
+def _may_be_wrong(question: SetupQuestion, error: Invalid | Disconnected) -> bool:
+    """Whether a platform that says this may mean this answer: one that can't be reached means none."""
+    if isinstance(error, Invalid):
+        return question.key == error.field
+    why = error.__cause__
+    return question.secret and isinstance(why, SendError) and not isinstance(why, (Unreachable, SendUnsure))
 
 
 def _scanned(keys: type[IsScanned], answers: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
@@ -185,13 +220,23 @@ def _scanned(keys: type[IsScanned], answers: Mapping[str, tuple[str, str]]) -> d
     return {key: (value, "") for key, value in told.items() if value != known.get(key)}
 
 
+def _wrapped(text: str) -> str:
+    """Lines broken between words where the terminal ends."""
+    width = max(shutil.get_terminal_size().columns - 1, 20)
+    lines = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(map(lines.fill, text.split("\n")))
+
+
 def _ask(question: SetupQuestion) -> str:
     """The answer of somebody at the terminal, or of a pipe."""
     here = sys.stdin.isatty()
     try:
         return str(
             click.prompt(
-                question.asks, default=question.default, hide_input=question.secret and here, show_default=False
+                _wrapped(question.asks) if here else question.asks,
+                default=question.default,
+                hide_input=question.secret and here,
+                show_default=False,
             )
         )
     except click.Abort as error:

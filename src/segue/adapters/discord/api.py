@@ -13,7 +13,7 @@ from discord.http import HTTPClient, Route
 from segue.adapters.shared.outcomes import refused
 from segue.adapters.shared.web import SLOWEST, Upload
 from segue.core.values import Secret
-from segue.errors import MessageGone, SendError, SendLater, SendUnsure
+from segue.errors import MessageGone, SendError, SendLater, SendUnsure, Unreachable
 
 T = TypeVar("T")
 PUBLIC = "https://discord.com/api/v10"
@@ -108,7 +108,7 @@ async def _outcome(call: Awaitable[T]) -> T:
     except discord.HTTPException as error:
         raise _refused(error) from error
     except aiohttp.ClientConnectorError as error:
-        raise SendLater(f"Discord can't be reached ({type(error).__name__}).") from error
+        raise Unreachable(f"Discord can't be reached ({type(error).__name__}).") from error
     except (aiohttp.ClientError, OSError, RuntimeError) as error:
         raise SendUnsure(f"Discord broke off or was too slow ({type(error).__name__}).") from error
 

@@ -5,6 +5,7 @@ many as there were calls at once; one that nobody needs for a while is closed.
 """
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from typing import cast
 from urllib.request import getproxies, proxy_bypass
@@ -170,6 +171,8 @@ class Connections:
                 _, made = await loop.create_connection(
                     lambda: _Connection(self._largest), host, port, ssl=self._tls, happy_eyeballs_delay=delay
                 )
+        except socket.gaierror as error:
+            raise NotConnected("its name can't be looked up") from error
         except OSError as error:
             raise NotConnected(type(error).__name__) from error
         return made

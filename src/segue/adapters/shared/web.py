@@ -17,7 +17,7 @@ from segue.adapters.shared.connections import NotConnected, Returned, connection
 from segue.adapters.shared.outcomes import refused, retry_after
 from segue.core.contracts.database import Clock
 from segue.core.messages import Sending
-from segue.errors import SendError, SendLater, SendUnsure
+from segue.errors import SendError, SendUnsure, Unreachable
 
 _CONNECT = 5.0
 SLOWEST = 110.0
@@ -66,7 +66,7 @@ class Web:
             async with asyncio.timeout(slowest or self._slowest):
                 return await self._server.call(method, path, body, about)
         except NotConnected as error:
-            raise SendLater(f"{self._who} can't be reached ({error})") from error
+            raise Unreachable(f"{self._who} can't be reached ({error})") from error
         except OSError as error:
             raise SendUnsure(f"{self._who} broke off or was too slow ({type(error).__name__})") from error
 

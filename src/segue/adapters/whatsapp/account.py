@@ -20,14 +20,14 @@ from segue.core.values import LEFT, Secret, Value
 from segue.errors import Disconnected, Invalid
 
 CLOUD, PHONE = "cloud", "phone"
-TERMS = """\
-There are two roads to WhatsApp.
-cloud: WhatsApp's Cloud API, for businesses. Its terms bar personal use and, where no regulator says otherwise,
-  providers of general-purpose AI. A number has 1,000 free messages a month; beyond them a message costs money, and
-  without a payment method the call looks like a success and nothing is delivered. Segue counts them (/usage), and warns
-  you.
-phone: a device linked to a WhatsApp account, by Baileys. It costs nothing, and it breaks WhatsApp's terms: the account
-  may be closed. Use a number that you can do without."""
+TERMS = (
+    "There are two roads to WhatsApp.\n"
+    "cloud: WhatsApp's Cloud API, for businesses. Its terms bar personal use and, where no regulator says otherwise, "
+    "providers of general-purpose AI. A number has 1,000 free messages a month. Beyond them a message costs money; "
+    "without a payment method WhatsApp takes it and never delivers it. Segue counts them (/usage), and warns you.\n"
+    "phone: a device linked to a WhatsApp account, by Baileys. It costs nothing, and it breaks WhatsApp's terms: the "
+    "account may be closed. Use a number that you can do without."
+)
 _SECRETS = ("token", "app_secret", "verify_token")
 _MAKE = "Make an app of the kind Business with WhatsApp in it: https://developers.facebook.com/apps"
 
