@@ -67,7 +67,7 @@ GROUPS: dict[str, tuple[Spec, ...]] = {
         Spec("undo", "[N]", "Take back the last move or exchange, or the last N exchanges.", OWNERS),
         Spec("redo", "", "Take back the last /undo, if nothing was said since.", OWNERS),
         Spec("retry", "", "Ask the last message again.", OWNERS, ("regenerate",)),
-        Spec("rewind", "[N]", "As a reply to a message, or by its number in /tree: go back to it.", OWNERS),
+        Spec("rewind", "[N]", "Go back to a message: the one that you reply to, or number N of /tree.", OWNERS),
         Spec(
             "tree",
             "[LETTER]",
@@ -82,13 +82,18 @@ GROUPS: dict[str, tuple[Spec, ...]] = {
             OWNERS,
             ("compact", "summarize"),
         ),
-        Spec("forget", "[N or session]", "As a reply to a message: take its exchange for good; asks first.", PEOPLE),
+        Spec(
+            "forget",
+            "[N or session]",
+            "Delete for good what you reply to, exchange N of /tree, or this session; asks first.",
+            PEOPLE,
+        ),
     ),
     "What it remembers": (
         Spec(
             "notes",
             "[clear [N]]",
-            "Show what your agents noted about you, or take it out for good.",
+            "Show what your agents noted about you; clear deletes it for good.",
             PEOPLE,
             ("memory",),
             ShownTo.ASKER,
@@ -102,7 +107,7 @@ GROUPS: dict[str, tuple[Spec, ...]] = {
         Spec(
             "questions",
             "[revoke N]",
-            "List what waits for your answer and what you allow for always; or allow one of those no more.",
+            "List what waits for your answer and what you always allow; revoke N takes one of those back.",
             PEOPLE,
             shown_to=ShownTo.ASKER_OF_A_LIST,
         ),
@@ -116,7 +121,7 @@ GROUPS: dict[str, tuple[Spec, ...]] = {
     "People and places": (
         Spec("who", "", "Show who you are and who is here.", PEOPLE, ("whoami",)),
         Spec("link", "[CODE]", "Join your identities across platforms.", ANYBODY, ("pair",)),
-        Spec("unlink", "[N]", "List whom you are one person with; with a number, part them again.", PEOPLE),
+        Spec("unlink", "[N]", "List the accounts that are linked with yours; with a number, unlink one.", PEOPLE),
         Spec(
             "revoke", "[N]", "List who was let in by a code; with a number, take it back.", HOST_ONLY, (), ShownTo.ASKER
         ),
@@ -128,7 +133,7 @@ GROUPS: dict[str, tuple[Spec, ...]] = {
         Spec(
             "why",
             "",
-            "As a reply to a message, or of the last one: show which way it went.",
+            "Show which way a message went: the one that you reply to, or the last.",
             PEOPLE,
             ("trace",),
             ShownTo.ASKER,
