@@ -45,10 +45,10 @@ A reader is a person or a place. Your private chats, terminals, pages and editor
 place has one, too: everyone there, those who come later included. A place has read what was said in a session while it
 spoke to that session, and what led there; Segue keeps that as a fact.
 
-A move that would let a place read what it hasn't read, such as `/resume` of a private session in a group, or of the
-group's own after you went on with it in private, asks the session's owner first, with how much they would read: `/yes`
-within five minutes. Bringing a session of your own to a private place of your own never asks. In a shared place anybody
-may go back to a session that everyone there has read whole; for anybody but its owner, any other isn't there. What was
+A move that would let a place read what it hasn't read asks the session's owner first, and says how much would be read:
+`/yes` within five minutes. Such a move is `/resume` of a private session in a group, or of the group's own after you
+went on with it in private. Bringing a session of your own to a private place of your own never asks. In a shared place
+anybody may go back to a session that everyone there has read whole; any other is there for its owner alone. What was
 asked elsewhere and still waits for its answer counts as unread. A place that the host named with `/home`, or as `home`
 in segue.toml, needs no question, for the host's own sessions only. If you go on in private with what a group still
 speaks to, you are told: everyone there reads it, and `/branch` goes on alone. Nobody, its owner and the host included,

@@ -29,3 +29,9 @@ def test_the_python_on_a_page_runs(page: Path, tmp_path: Path) -> None:
     code = "\n".join(BLOCK.findall(page.read_text()))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_the_pins_that_a_page_names_are_there(page: Path) -> None:
+    named = set(re.findall(r"requirements/([a-z]+\.txt)", page.read_text()))
+    assert {name for name in named if not (ROOT / "requirements" / name).is_file()} == set()

@@ -21,7 +21,7 @@ _PINS = Path(segue.__file__).parents[2] / "requirements"
 @click.command()
 @click.argument("extras", nargs=-1, required=True, metavar="EXTRA...", shell_complete=completes("extras"))
 def command(extras: tuple[str, ...]) -> None:
-    """Install the libraries of an extra: model, postgres, otel, discord, matrix (encryption), whatsapp, acp or mcp."""
+    """Install the libraries of an extra: model, postgres, otel, discord, feishu, matrix, whatsapp, acp or mcp."""
     for extra in extras:
         install(extra)
 
