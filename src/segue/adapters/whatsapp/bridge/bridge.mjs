@@ -131,6 +131,14 @@ function updated({ qr, connection, lastDisconnect }) {
 
 const plain = (jid) => (jid ? jidNormalizedUser(jid) : "");
 function tell(message) {
+const FOREIGN = [
+  ["contactsArrayMessage", "contacts"],
+  ["eventMessage", "event"],
+  ["groupInviteMessage", "invitation"],
+  ["liveLocationMessage", "live location"],
+  ...["", "V2", "V3", "V4", "V5"].map((form) => [`pollCreationMessage${form}`, "poll"]),
+  ["ptvMessage", "video note"],
+];
   const { key } = message;
   const content = normalizeMessageContent(message.message);
   const self = key.fromMe && [plain(creds.me.id), plain(creds.me.lid)].includes(plain(key.remoteJid)) && !key.id.startsWith(OWN);
@@ -148,14 +156,18 @@ function tell(message) {
   say({ event: "message", n: number, id: key.id, group: group ? plain(key.remoteJid) : "", people, name: message.pushName ?? "", at: Number(message.messageTimestamp), ...told });
 }
 
-// What a message says, in few fields; null if it says nothing to anybody.
+// What a message says, in few fields; null if it says nothing to anybody. Anybody can send one that lacks any of them.
 function said(content) {
   const protocol = content.protocolMessage;
-  if (protocol?.type === proto.Message.ProtocolMessage.Type.REVOKE) return { deletes: protocol.key.id };
-  if (protocol?.editedMessage) return { ...said(normalizeMessageContent(protocol.editedMessage)), edits: protocol.key.id };
+  const changed = protocol?.key?.id ?? "";
+  if (protocol?.type === proto.Message.ProtocolMessage.Type.REVOKE) return changed ? { deletes: changed } : null;
+  if (protocol?.editedMessage) return changed ? { ...said(normalizeMessageContent(protocol.editedMessage) ?? {}), edits: changed } : null;
   if (content.conversation) return { text: content.conversation };
   const kind = ["extendedTextMessage", "imageMessage", "videoMessage", "audioMessage", "documentMessage", "stickerMessage", "locationMessage"].find((one) => content[one]);
   if (!kind) return null;
+  if (content.contactMessage) return { text: `Contact: ${content.contactMessage.displayName ?? ""}` };
+  const foreign = FOREIGN.find(([one]) => content[one]);
+  if (foreign) return { remarks: [`They sent something that isn't understood here (${foreign[1]}).`] };
   const part = content[kind];
   const context = part.contextInfo ?? {};
   const told = { text: part.text ?? part.caption ?? "", quotes: context.stanzaId ?? "", forwarded: !!context.isForwarded, mentions: (context.mentionedJid ?? []).map(plain) };

@@ -1,0 +1,132 @@
+"""What a linked device may be told that crabline can't tell: the bridge on a Baileys that does what a test says."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segue.adapters.whatsapp import WhatsAppByPhone, bridge
+from segue.core.contracts.adapters import Accepted, Arrived
+from segue.core.messages import plain_text
+from segue.testing import Shelf
+from segue.testing.harness import Given
+from segue.testing.inbox import Inbox
+from tests.servers import linked_devices
+
+Json = dict[str, Any]
+ME, LID, ANN = "15550000000@s.whatsapp.net", "99@lid", "4915100000501@s.whatsapp.net"
+
+
+class Baileys:
+    """The other end of that Baileys."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self.lines: list[Json] = []
+        """All that it has told."""
+
+    def tell(self, **line: Any) -> None:
+        self._writer.write(f"{json.dumps(line)}\n".encode())
+
+    def opens(self) -> None:
+        self.tell(on="ev", name="creds.update", value={"me": {"id": ME, "lid": LID}})
+        self.tell(on="ev", name="connection.update", value={"connection": "open"})
+
+    def says(self, id: str, message: Json, chat: str = ANN, *, mine: bool = False) -> None:
+        """Somebody says something: its stanza comes, Baileys says that it was received, and tells of it."""
+        kind = "sender" if mine else "inactive"
+        self.tell(on="ws", name="CB:message", value={"attrs": {"id": id}})
+        self.tell(frame=f"received {id}", xml=f"<receipt id='{id}' to='{chat}' type='{kind}'/>")
+        key = {"id": id, "remoteJid": chat, "fromMe": mine}
+        told = {"key": key, "message": message, "messageTimestamp": 1_790_000_000, "pushName": "Ann"}
+        self.tell(on="ev", name="messages.upsert", value={"messages": [told], "type": "notify"})
+
+    async def told(self, what: str) -> Any:
+        """The next thing of its kind that it tells."""
+        async with asyncio.timeout(60):
+            while what not in (line := json.loads(await self._reader.readline())):
+                self.lines.append(line)
+        self.lines.append(line)
+        return line[what]
+
+
+class World:
+    """A device, and what it takes in."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder = folder
+        self.shelf = Shelf()
+        self.adapter = WhatsAppByPhone("phone", folder, self.shelf, str(port))
+        self.inbox = Inbox()
+        self.kept = asyncio.Event()
+        self.baileys: Baileys
+        self.life: asyncio.Task[None]
+
+    async def accept(self, arrived: Arrived) -> Accepted:
+        await self.kept.wait()
+        return await self.inbox.accept(arrived)
+
+
+@pytest.fixture
+async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    linked_devices()
+    real = (bridge.modules() / "baileys" / "lib" / "index.js").as_uri()
+    library = tmp_path / "modules" / "baileys" / "lib" / "index.js"
+    library.parent.mkdir(parents=True)
+    fake = Path(__file__).parent.parent / "servers" / "baileys.mjs"
+    library.write_text(fake.read_text().replace("REAL", real))
+    (library.parent / "package.json").write_text('{"type": "module"}')
+    monkeypatch.setattr("segue.adapters.whatsapp.bridge.modules", lambda: tmp_path / "modules")
+    connected = asyncio.get_running_loop().create_future()
+    server = await asyncio.start_server(lambda *both: connected.set_result(both), "127.0.0.1", 0)
+    made = World(tmp_path / "device", server.sockets[0].getsockname()[1])
+    made.folder.mkdir()
+    (made.folder / "sent-left").write_text("a plan that was on its way when Segue was killed")
+    (made.folder / "fetched-left").write_text("a picture that had just come")
+    given = Given(made.accept)
+    made.life = asyncio.create_task(made.adapter.run(given))
+    try:
+        async with asyncio.timeout(60):
+            made.baileys = Baileys(*await connected)
+        made.baileys.opens()
+        await given.is_well()
+        yield made
+    finally:
+        made.life.cancel()
+        await asyncio.wait([made.life])
+        made.baileys._writer.close()
+        server.close()
+        await server.wait_closed()
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"protocolMessage": {"type": 0}},
+        {"protocolMessage": {"type": 14, "editedMessage": {"ephemeralMessage": {}}}},
+        {"protocolMessage": {"type": 14, "editedMessage": {"conversation": "of what?"}}},
+        {"ephemeralMessage": {}},
+    ],
+)
+async def test_nobody_ends_the_line_by_an_odd_message(world: World, odd: Json) -> None:
+    world.kept.set()
+    world.baileys.says("3A01", odd)
+    world.baileys.says("3A02", {"conversation": "hello"})
+    await world.inbox.gets("hello")
+    assert await world.baileys.told("frame") == "received 3A01"
+
+
+async def test_what_a_message_that_is_no_text_holds_is_said(world: World) -> None:
+    world.kept.set()
+    world.baileys.says("3A01", {"contactMessage": {"displayName": "Ben", "vcard": "BEGIN:VCARD"}})
+    world.baileys.says("3A02", {"pollCreationMessageV3": {"name": "Tea?"}})
+    world.baileys.says("3A03", {"reactionMessage": {"text": "\U0001f44d"}})
+    world.baileys.says("3A04", {"conversation": "hello"})
+    await world.inbox.gets("hello")
+    card, poll, _ = world.inbox.arrivals
+    assert plain_text(card.parts) == "Contact: Ben"
+    assert poll.remarks == ("They sent something that isn't understood here (poll).",)
