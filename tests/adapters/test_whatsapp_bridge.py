@@ -120,6 +120,22 @@ async def test_nobody_ends_the_line_by_an_odd_message(world: World, odd: Json) -
     assert await world.baileys.told("frame") == "received 3A01"
 
 
+@pytest.mark.parametrize("chat", [ME, LID])
+async def test_also_a_note_to_oneself_was_received_once_it_is_kept(world: World, chat: str) -> None:
+    world.baileys.says("3A01", {"conversation": "a note"}, chat, mine=True)
+    assert await world.baileys.told("handed") == "received 3A01"
+    assert not [line for line in world.baileys.lines if "frame" in line], "WhatsApp forgets it before it is kept"
+    world.kept.set()
+    assert await world.baileys.told("frame") == "received 3A01"
+    [note] = world.inbox.arrivals
+    assert {note.speaker.identity.user, *note.speaker.aliases} == {ME, LID}
+    assert note.place.address.chat == chat
+    # What its person says to others is none of Segue's, and waits for nothing.
+    world.baileys.says("3A02", {"conversation": "to Ann"}, mine=True)
+    assert await world.baileys.told("frame") == "received 3A02"
+    assert len(world.inbox.arrivals) == 1
+
+
 async def test_what_a_message_that_is_no_text_holds_is_said(world: World) -> None:
     world.kept.set()
     world.baileys.says("3A01", {"contactMessage": {"displayName": "Ben", "vcard": "BEGIN:VCARD"}})

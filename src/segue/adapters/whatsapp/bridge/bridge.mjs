@@ -79,7 +79,7 @@ let number = 0;
 const logger = { level: "trace", child: () => logger };
 for (const level of ["debug", "info", "warn", "error", "fatal"]) logger[level] = () => {};
 logger.trace = (told) => {
-  const found = told?.msg === "xml send" && /^<receipt\b(?=[^>]*\bid=['"]([^'"]+)['"])(?![^>]*\btype=['"](?:read|retry|played|hist_sync|peer_msg|sender)\b)/.exec(told.xml);
+  const found = told?.msg === "xml send" && /^<receipt\b(?=[^>]*\bid=['"]([^'"]+)['"])(?![^>]*\btype=['"](?:read|retry|played|hist_sync|peer_msg)\b)/.exec(told.xml);
   receipt = found && unheard.has(found[1]) ? found[1] : "";
 };
 
@@ -150,9 +150,9 @@ const FOREIGN = [
   messages.set(key.id, message);
   if (messages.size > KEPT) messages.delete(messages.keys().next().value);
   const group = key.remoteJid.endsWith("@g.us");
-  const who = group ? [key.participant, key.participantAlt] : [key.remoteJid, key.remoteJidAlt];
+  const who = group ? [key.participant, key.participantAlt] : [key.remoteJid, key.remoteJidAlt, ...(self ? [creds.me.id, creds.me.lid] : [])];
   numbers.set(++number, key.id);
-  const people = who.filter(Boolean).map(plain);
+  const people = [...new Set(who.filter(Boolean).map(plain))];
   say({ event: "message", n: number, id: key.id, group: group ? plain(key.remoteJid) : "", people, name: message.pushName ?? "", at: Number(message.messageTimestamp), ...told });
 }
 
