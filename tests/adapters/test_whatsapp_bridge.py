@@ -11,7 +11,9 @@ import pytest
 from segue.adapters.whatsapp import WhatsAppByPhone, bridge
 from segue.core.contracts.adapters import Accepted, Arrived
 from segue.core.messages import plain_text
+from segue.errors import SendUnsure
 from segue.testing import Shelf
+from segue.testing.contracts.base import a_delivery
 from segue.testing.harness import Given
 from segue.testing.inbox import Inbox
 from tests.servers import linked_devices
@@ -146,3 +148,39 @@ async def test_what_a_message_that_is_no_text_holds_is_said(world: World) -> Non
     card, poll, _ = world.inbox.arrivals
     assert plain_text(card.parts) == "Contact: Ben"
     assert poll.remarks == ("They sent something that isn't understood here (poll).",)
+
+
+async def test_a_large_file_takes_as_long_as_it_takes(world: World) -> None:
+    sending = asyncio.create_task(world.adapter.send(a_delivery(world.adapter._own.address(ANN), "look")))
+    message = await world.baileys.told("sends")
+    # The file goes up for longer than word of it would be waited for.
+    world.baileys.tell(wait=True)
+    world.baileys.tell(on="ws", name="sent")
+    world.baileys.tell(on="ws", name="CB:ack,class:message", value={"attrs": {"id": message}})
+    assert await sending == message
+
+
+async def test_a_message_of_which_whatsapp_says_nothing_is_unsure(world: World) -> None:
+    sending = asyncio.create_task(world.adapter.send(a_delivery(world.adapter._own.address(ANN), "hello")))
+    await world.baileys.told("sends")
+    world.baileys.tell(on="ws", name="sent")
+    await world.baileys.told("waits")
+    world.baileys.tell(wait=True)
+    with pytest.raises(SendUnsure, match="didn't say that it has it"):
+        await sending
+
+
+@pytest.mark.parametrize(("pieces", "remark"), [(1, ()), (100, ("a.bin wasn't taken in. It is larger than 20 MB.",))])
+async def test_a_file_is_fetched_no_further_than_it_may_be_long(
+    world: World, pieces: int, remark: tuple[str, ...]
+) -> None:
+    world.kept.set()
+    document = {"fileName": "a.bin", "mimetype": "application/x-bin", "fileLength": 3, "pieces": pieces}
+    world.baileys.says("3A01", {"documentMessage": document})
+    await world.inbox.gets("")
+    assert world.inbox.arrivals[0].remarks == remark
+    assert await world.baileys.told("pieces") <= 22, "what comes is kept in memory, however long it is"
+
+
+async def test_what_a_killed_bridge_left_of_files_goes(world: World) -> None:
+    assert not [file.name for file in world.folder.iterdir() if "left" in file.name]

@@ -7,6 +7,7 @@ from tempfile import NamedTemporaryFile
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Attachments, content_of
 from segue.adapters.shared.decoding import decode
+from segue.adapters.shared.downloads import LARGEST
 from segue.adapters.shared.markup import utf16
 from segue.adapters.whatsapp.bridge import Json, Line, opened
 from segue.adapters.whatsapp.markup import LONGEST, render
@@ -78,7 +79,7 @@ class WhatsAppByPhone:
         return [await self._attachments.file(said.file.named, said.id, lambda: self._content(said.id))]
 
     async def _content(self, id: str) -> bytes:
-        there = Path((await self._bridge().call("fetch", id=id))["path"])
+        there = Path((await self._bridge().call("fetch", id=id, most=LARGEST))["path"])
         try:
             return await asyncio.to_thread(there.read_bytes)
         finally:
@@ -92,8 +93,7 @@ class WhatsAppByPhone:
         if delivery.file is None:
             return str((await self._bridge().call("send", **about))["id"])
         with NamedTemporaryFile(dir=self._folder, prefix="sent-") as content:
-            content.write(await content_of(self._files, delivery.file))
-            content.flush()
+            await asyncio.to_thread(Path(content.name).write_bytes, await content_of(self._files, delivery.file))
             more = {"path": content.name, "name": delivery.file.name, "media": delivery.file.media}
             return str((await self._bridge().call("send", **about, **more))["id"])
 

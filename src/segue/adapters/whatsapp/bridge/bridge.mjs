@@ -23,6 +23,8 @@ const { BufferJSON, DisconnectReason, downloadMediaMessage, initAuthCreds, jidNo
 console.log = console.info = console.warn = console.error = console.debug = () => {};
 process.umask(0o077);
 await fs.mkdir(folder, { recursive: true, mode: 0o700 });
+// Files that were coming or going when an earlier bridge, or Segue, was killed.
+for (const name of await fs.readdir(folder)) if (/^(fetched|sent)-/.test(name)) await fs.rm(path.join(folder, name), { force: true });
 
 const PATIENCE = 20_000;
 const OWN = "3EB05E60E"; // how the ids of Segue's own messages begin
@@ -129,8 +131,6 @@ function updated({ qr, connection, lastDisconnect }) {
   writing.then(() => process.exit(0));
 }
 
-const plain = (jid) => (jid ? jidNormalizedUser(jid) : "");
-function tell(message) {
 const FOREIGN = [
   ["contactsArrayMessage", "contacts"],
   ["eventMessage", "event"],
@@ -139,6 +139,8 @@ const FOREIGN = [
   ...["", "V2", "V3", "V4", "V5"].map((form) => [`pollCreationMessage${form}`, "poll"]),
   ["ptvMessage", "video note"],
 ];
+const plain = (jid) => (jid ? jidNormalizedUser(jid) : "");
+function tell(message) {
   const { key } = message;
   const content = normalizeMessageContent(message.message);
   const self = key.fromMe && [plain(creds.me.id), plain(creds.me.lid)].includes(plain(key.remoteJid)) && !key.id.startsWith(OWN);
@@ -163,11 +165,11 @@ function said(content) {
   if (protocol?.type === proto.Message.ProtocolMessage.Type.REVOKE) return changed ? { deletes: changed } : null;
   if (protocol?.editedMessage) return changed ? { ...said(normalizeMessageContent(protocol.editedMessage) ?? {}), edits: changed } : null;
   if (content.conversation) return { text: content.conversation };
-  const kind = ["extendedTextMessage", "imageMessage", "videoMessage", "audioMessage", "documentMessage", "stickerMessage", "locationMessage"].find((one) => content[one]);
-  if (!kind) return null;
   if (content.contactMessage) return { text: `Contact: ${content.contactMessage.displayName ?? ""}` };
   const foreign = FOREIGN.find(([one]) => content[one]);
   if (foreign) return { remarks: [`They sent something that isn't understood here (${foreign[1]}).`] };
+  const kind = ["extendedTextMessage", "imageMessage", "videoMessage", "audioMessage", "documentMessage", "stickerMessage", "locationMessage"].find((one) => content[one]);
+  if (!kind) return null;
   const part = content[kind];
   const context = part.contextInfo ?? {};
   const told = { text: part.text ?? part.caption ?? "", quotes: context.stanzaId ?? "", forwarded: !!context.isForwarded, mentions: (context.mentionedJid ?? []).map(plain) };
@@ -181,13 +183,16 @@ async function send({ chat, key, text, path: where, name, media, quoted }) {
   const id = OWN + createHash("sha256").update(`${key}\n${text}`).digest("hex").slice(0, 13).toUpperCase();
   const kind = ["image", "video", "audio"].find((one) => media?.startsWith(`${one}/`)) ?? "document";
   const content = where ? { [kind]: { url: where }, mimetype: media, fileName: name, caption: text || undefined } : { text, linkPreview: null };
+  let late;
   const arrived = new Promise((resolve, reject) => {
     waiting.set(id, (error) => (error ? reject(Object.assign(new Error(`WhatsApp refused it (${error})`), { sure: true })) : resolve()));
-    setTimeout(() => reject(new Error("WhatsApp didn't say that it has it")), PATIENCE).unref();
+    late = () => reject(new Error("WhatsApp didn't say that it has it"));
   });
   arrived.catch(() => {});
   try {
     await socket.sendMessage(chat, content, { messageId: id, quoted: messages.get(quoted) });
+    // Only now: before it a file goes up, however large.
+    setTimeout(late, PATIENCE).unref();
     await arrived;
     return { id };
   } finally {
@@ -203,11 +208,24 @@ const calls = {
     await socket.sendPresenceUpdate("composing", chat);
     return {};
   },
-  async fetch({ id }) {
+  async fetch({ id, most }) {
     const message = messages.get(id);
     if (!message) throw Object.assign(new Error("it isn't known any more"), { sure: true });
     const where = path.join(folder, `fetched-${createHash("sha256").update(id).digest("hex").slice(0, 16)}`);
-    await fs.writeFile(where, await downloadMediaMessage(message, "buffer", {}, { logger, reuploadRequest: socket.updateMediaMessage }));
+    const opened = await fs.open(where, "w");
+    try {
+      // No longer than it may be by a piece: what its sender says of its length may be wrong.
+      let left = most;
+      for await (const piece of await downloadMediaMessage(message, "stream", {}, { logger, reuploadRequest: socket.updateMediaMessage })) {
+        await opened.writeFile(piece);
+        if ((left -= piece.length) < 0) break;
+      }
+    } catch (error) {
+      await fs.rm(where, { force: true });
+      throw error;
+    } finally {
+      await opened.close();
+    }
     return { path: where };
   },
 };
