@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from segue.adapters.whatsapp import WhatsAppByPhone, bridge
+from segue.adapters.whatsapp.bridge import Line
 from segue.core.contracts.adapters import Accepted, Arrived
 from segue.core.messages import plain_text
-from segue.errors import SendUnsure
+from segue.errors import Disconnected, SendLater, SendUnsure
 from segue.testing import Shelf
 from segue.testing.contracts.base import a_delivery
 from segue.testing.harness import Given
@@ -184,3 +185,43 @@ async def test_a_file_is_fetched_no_further_than_it_may_be_long(
 
 async def test_what_a_killed_bridge_left_of_files_goes(world: World) -> None:
     assert not [file.name for file in world.folder.iterdir() if "left" in file.name]
+
+
+async def test_a_line_that_broke_takes_no_more_calls() -> None:
+    heard, ours = asyncio.StreamReader(), Says()
+    line = Line(heard, ours)  # type: ignore[arg-type]  # all of a writer that it needs
+    heard.feed_data(b"no JSON\n")
+    with pytest.raises(ValueError, match="Expecting value"):
+        await line.read()
+    with pytest.raises(SendLater):
+        async with asyncio.timeout(5):
+            await line.call("send")
+
+
+async def test_a_bridge_that_ends_while_a_message_is_kept_is_no_mistake(world: World) -> None:
+    world.baileys.says("3A01", {"conversation": "hello"})
+    assert await world.baileys.told("handed") == "received 3A01"
+    world.baileys.tell(on="ev", name="connection.update", value={"connection": "close"})
+    line = world.adapter._bridge()
+    async with asyncio.timeout(60):
+        while not line._heard.at_eof():  # noqa: ASYNC110 -- nobody tells when
+            await asyncio.sleep(0.01)
+    world.kept.set()
+    with pytest.raises(Disconnected, match="isn't there"):
+        await world.life
+
+
+class Says:
+    """The way to a process that is told nothing."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+    def write(self, line: bytes) -> None:
+        """It goes nowhere."""

@@ -9,6 +9,7 @@ from segue.adapters.shared.attachments import Attachments, content_of
 from segue.adapters.shared.decoding import decode
 from segue.adapters.shared.downloads import LARGEST
 from segue.adapters.shared.markup import utf16
+from segue.adapters.shared.outcomes import connecting
 from segue.adapters.whatsapp.bridge import Json, Line, opened
 from segue.adapters.whatsapp.markup import LONGEST, render
 from segue.adapters.whatsapp.said import Said
@@ -45,12 +46,13 @@ class WhatsAppByPhone:
 
     async def run(self, intake: Intake) -> None:
         """Keep the bridge up until cancelled; a message is acknowledged once it was accepted."""
-        async with opened(self._folder, self._url) as line:
-            try:
-                async for told in line.events():
-                    await self._heed(told, line, intake)
-            finally:
-                self._line = None
+        with connecting():
+            async with opened(self._folder, self._url) as line:
+                try:
+                    async for told in line.events():
+                        await self._heed(told, line, intake)
+                finally:
+                    self._line = None
 
     async def _heed(self, told: Json, line: Line, intake: Intake) -> None:
         match told["event"]:

@@ -47,6 +47,7 @@ class Line:
                     call.set_result(said)
         finally:
             # Also after something that is no JSON: nobody waits for ever.
+            self._says.close()
             self._told.put_nowait(None)
             for call in self._calls.values():
                 if not call.done():
