@@ -258,6 +258,27 @@ async def test_who_was_taken_for_another_has_what_was_theirs(there: There, tmp_p
         assert await says("salt", by_number) == "milk | butter | salt"
 
 
+async def test_whoever_is_given_a_number_is_not_who_had_it(there: There, tmp_path: Path) -> None:
+    between, _ = there
+    carl = Someone("9f1c0ab2-6b1d-4a0e-8d3a-000000000555", ANN.number)
+    async with running(tmp_path, there, REMEMBERS, AccountSettings(allow=frozenset({ANN.number}))):
+        assert await answer(between, "tea") == "tea"
+        told = await answer(between, "hello", carl.uuid, who=carl, name="Carl")
+        assert "/link" in told, "somebody else reads on in what was Ann's"
+        assert await answer(between, "sugar", who=ANN._replace(number="")) == "tea | sugar"
+
+
+async def test_whoever_was_first_known_by_a_number_is_written_to_by_what_stays(there: There, tmp_path: Path) -> None:
+    between, _ = there
+    number = Someone("", ANN.number)
+    async with running(tmp_path, there, REMEMBERS):
+        assert await answer(between, "tea", ANN.number, who=number) == "tea"
+        assert await answer(between, "sugar") == "tea | sugar"
+        # From now on the number may be somebody else's.
+        assert await answer(between, "milk", who=ANN._replace(number="")) == "tea | sugar | milk"
+    assert between.texts(ANN.number) == ["tea"]
+
+
 @pytest.mark.parametrize("blind", Blind)
 async def test_killed_between_the_call_and_its_record_it_says_that_it_may_be_twice_or_asks(
     there: There, tmp_path: Path, blind: Blind

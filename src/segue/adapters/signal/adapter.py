@@ -7,9 +7,9 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from segue.adapters.shared.account import Account
@@ -29,7 +29,8 @@ from segue.errors import Disconnected, SendNever, StoreError
 
 log = logging.getLogger(__name__)
 
-_PERSON = re.compile(r"\+[0-9]+|(PNI:)?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|u:.+")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_PERSON = re.compile(rf"\+[0-9]+|(PNI:)?{_UUID.pattern}|u:.+")
 """A number, a UUID or a user name; all else is the id of a group."""
 _MEDIA = re.compile(r"[\w.+-]+/[\w.+-]+")
 _TYPING = Rate(1, 10.0)
@@ -46,6 +47,7 @@ class Signal:
     platform = "signal"
     sending = Sending.BLIND
     connection = Connection.ONE
+    any_id: Literal[True] = True
     largest_file = 50 * 1000 * 1000
     """Bytes of a file; Signal takes twice as much, which would have to be held in memory three times."""
 
@@ -157,10 +159,10 @@ class Signal:
     async def send(self, delivery: Delivery) -> str:
         """Send one message; its id is the time at which the daemon sent it."""
         text, styles = render(delivery.text)
-        fields: dict[str, Any] = {"message": text, "textStyle": styles or None}
+        fields: dict[str, Any] = {"message": text, "textStyle": styles or None, **self._answered(delivery)}
         if delivery.file is not None:
             fields["attachments"] = [_inline(delivery.file, await content_of(self._files, delivery.file))]
-        sent = await self._daemon.call("send", **_to(delivery.address), **fields, **self._answered(delivery))
+        sent = await self._daemon.call("send", **_to(delivery.address, delivery.chats), **fields)
         return str(int(sent["timestamp"]))
 
     def _answered(self, delivery: Delivery) -> dict[str, Any]:
@@ -183,9 +185,11 @@ class Signal:
             await self._daemon.call("sendTyping", **_to(address))
 
 
-def _to(address: Address) -> dict[str, Any]:
-    """Whom a call is for."""
-    return {"recipient": [address.chat]} if _PERSON.fullmatch(address.chat) else {"groupId": address.chat}
+def _to(address: Address, chats: Sequence[str] = ()) -> dict[str, Any]:
+    """Whom a call is for: a person by their UUID where it is known, since a number may become somebody else's."""
+    if not _PERSON.fullmatch(address.chat):
+        return {"groupId": address.chat}
+    return {"recipient": [next(filter(_UUID.fullmatch, (address.chat, *reversed(chats))), address.chat)]}
 
 
 def _inline(file: File, content: bytes) -> str:

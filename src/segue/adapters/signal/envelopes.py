@@ -38,6 +38,11 @@ class Ids(Value, frozen=True):
         return (self.number,) if self.uuid and self.number else ()
 
     @property
+    def sole(self) -> str:
+        """The one that is never given to anybody else; a UUID that stands for a number may be."""
+        return "" if self.uuid.startswith("PNI:") else self.uuid
+
+    @property
     def all(self) -> tuple[str, ...]:
         """Both, as far as they are known."""
         return tuple(filter(None, (self.uuid, self.number)))

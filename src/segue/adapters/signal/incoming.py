@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
+from msgspec.structs import replace
+
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import BEGINNING
 from segue.adapters.signal.envelopes import Carried, Envelope, Ids, Mentioned, Said, decode, named, noted
@@ -102,7 +104,7 @@ class Reader:
         arrival = Arrival(
             place=place,
             message=id,
-            speaker=self._account.speaker(who.first, name, who.others),
+            speaker=replace(self._account.speaker(who.first, name, who.others), sole=who.sole),
             parts=(*((Text(text),) if text else ()), *(file.unfetched for file in files)),
             at=at,
             # A redelivery may show its sender by another id.
