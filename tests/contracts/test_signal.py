@@ -13,7 +13,7 @@ from segue.core.contracts.adapters import Accept, Accepted, Adapter, Arrived
 from segue.core.lanes import Address, Kind
 from segue.testing import Shelf
 from segue.testing.contracts import ChangeContract, DeletionContract, QuoteContract, TypingContract
-from segue.testing.harness import Given, Harness, Seen, living
+from segue.testing.harness import Given, Seen, living
 from segue.testing.inbox import Inbox
 from tests.servers.signal import NUMBER, PEOPLE, Between, edited, quoting, signal, with_data
 
@@ -89,7 +89,7 @@ class TestSignal(TypingContract, ChangeContract, DeletionContract, QuoteContract
             for adapter in harness.adapters:
                 await adapter.close()
 
-    async def test_what_was_accepted_but_not_acknowledged_comes_again(self, harness: Harness) -> None:
+    async def test_what_was_accepted_but_not_acknowledged_comes_again(self, harness: SignalHarness) -> None:  # type: ignore[override]
         """signal-cli has no acknowledgement: what it told it tells no second time. What it didn't yet, comes."""
         first, second = Inbox(), Inbox()
         at = await harness.chat(harness.kinds[0])
@@ -102,6 +102,7 @@ class TestSignal(TypingContract, ChangeContract, DeletionContract, QuoteContract
         async with harness.deliver(harness.adapter(), killed):
             await harness.say(at, "hold on to this")
             await first.gets("hold on to this")
+        await harness.between.left()
         await harness.say(at, "while nobody listens")
         async with harness.deliver(harness.adapter(), second.accept):
             await second.gets("while nobody listens")
