@@ -647,6 +647,17 @@ async def test_what_one_person_is_to_see_comes_in_private_where_telegram_refuses
     assert between.calls[-1] == ("deleteMessage", {"chat_id": "501", "message_id": between.read(HERE)[0].message})
 
 
+async def test_what_a_group_itself_asked_for_is_not_told_to_everybody_in_it(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    unseen = arrival(update(**UNSEEN, text="/status", sender_chat=GROUP))
+    late = "Bad Request: USER_NOT_FOUND"
+    between.refuse = lambda _, body: refusal(400, late) if "ephemeral_message_parameters" in body else None
+    only = unseen.speaker.identity.user
+    with pytest.raises(SendNever, match="USER_NOT_FOUND"):
+        await adapter.send(a_delivery("It is well.", THERE, answers=(unseen.message,), only=only))
+    assert between.read(THERE) == []
+
+
 async def plans(adapter: Telegram, name: str = "plans.md", media: str = "text/markdown") -> File:
     async def content() -> AsyncIterator[bytes]:
         yield b"# Plans"

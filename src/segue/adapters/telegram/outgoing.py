@@ -50,7 +50,8 @@ class Outgoing:
         try:
             return await self._send(delivery)
         except SendNever as error:
-            if not delivery.only:
+            # Whoever speaks as a group or a channel has no private chat: everybody in it would be told.
+            if not delivery.only or delivery.only.startswith("-"):
                 raise
             log.info("what one person alone is to see goes to their private chat: %s", error)
         private = replace(delivery.address, chat=delivery.only, thread="")
