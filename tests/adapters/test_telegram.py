@@ -386,7 +386,7 @@ def test_what_has_no_words_is_put_into_some(more: dict[str, Any], words: str) ->
     assert plain_text(arrival(update(text=None, **more)).parts) == words
 
 
-@pytest.mark.parametrize("kind", ["poll", "story", "game", "dice", "giveaway"])
+@pytest.mark.parametrize("kind", ["poll", "story", "game", "dice", "giveaway", "rich_message"])
 def test_what_is_not_understood_is_told(kind: str) -> None:
     with pytest.raises(Invalid, match=kind):
         heard({"update_id": 900, "message": message(text=None, **{kind: {"id": "1"}})})

@@ -20,8 +20,8 @@ from segue.core.messages import Arrival, Citation, Citing, Pressed, Text
 from segue.core.values import Moment
 from segue.errors import Invalid
 
-_FOREIGN = ("poll", "game", "story", "invoice", "paid_media", "checklist", "giveaway", "dice")
-"""Kinds of messages that have neither words nor a file."""
+_FOREIGN = ("poll", "game", "story", "invoice", "paid_media", "checklist", "giveaway", "dice", "rich_message")
+"""Kinds of messages that have neither words nor a file, or words in a form that isn't read."""
 _UNSEEN = "Nobody else there saw this message; your answer is seen by everybody."
 _COMMAND = re.compile(r"^(/[A-Za-z0-9_]+)@([A-Za-z0-9_]+)(?=\s|$)")
 
