@@ -112,7 +112,30 @@ async def test_the_connection_goes_to_the_address_that_was_checked(base: str, mo
     assert asked == ["files.example"]
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://example.org/a", "http://", "http://a:99999/", "nothing"])
+async def test_a_host_whose_name_is_not_ascii_is_asked(base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    port, real = int(base.rpartition(":")[2]), socket.getaddrinfo
+
+    def looked_up(host: Any, *args: Any, **more: Any) -> list[Any]:
+        return list(real("127.0.0.1" if host == "xn--bcher-kva.example" else host, *args, **more))
+
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
+    url = f"http://b\u00fccher.example:{port}"
+    assert await fetched(f"{url}/cake", Limits(trusted=url)) == b"cake"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd",
+        "ftp://example.org/a",
+        "http://",
+        "http://a:99999/",
+        "nothing",
+        "http://a..example/",
+        f"http://{'a' * 64}.example/",
+        "http://\ud800.example/",
+    ],
+)
 async def test_only_the_web_is_asked(url: str) -> None:
     with pytest.raises(NotFetched, match="web"):
         await fetched(url, Limits())

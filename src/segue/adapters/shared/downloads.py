@@ -82,16 +82,21 @@ def server_of(url: str) -> tuple[str, str]:
 def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        if parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0:
+        if parts.scheme in {"http", "https"} and _host(parts) and parts.port != 0:
             return parts
     except ValueError:
-        """A port that is no number: no address either."""
+        """A port that is no number, or a host that can't be one: no address either."""
     raise NotFetched("Its address isn't one of the web.")
+
+
+def _host(parts: SplitResult) -> str:
+    """The host of an address, as it is looked up: in ASCII."""
+    return (parts.hostname or "").encode("idna").decode()
 
 
 async def _address(parts: SplitResult, trusted: str) -> str:
     """The address to connect to, which was checked."""
-    host = parts.hostname or ""
+    host = _host(parts)
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, _port(parts), type=socket.SOCK_STREAM)
     except OSError as error:
@@ -106,7 +111,7 @@ async def _address(parts: SplitResult, trusted: str) -> str:
 
 def _request(client: httpx2.AsyncClient, parts: SplitResult, address: str) -> httpx2.Request:
     """A request to an address for a host: the certificate must be the host's."""
-    host = parts.hostname or ""
+    host = _host(parts)
     url = httpx2.URL(parts.geturl()).copy_with(host=address)
     named = f"[{host}]" if ":" in host else host
     headers = {"Host": named if parts.port is None else f"{named}:{parts.port}"}
