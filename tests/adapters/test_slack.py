@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from segue.adapters.shared.decoding import decode
+from segue.adapters.shared.web import SLOWEST
 from segue.adapters.slack import Slack, SlackAccount
 from segue.adapters.slack.account import MANIFEST
 from segue.adapters.slack.api import Api
@@ -361,6 +362,11 @@ async def test_a_file_goes_out_with_its_key(world: World) -> None:
     [post] = world.recorded.called("chat.postMessage")
     assert post["text"] == "a cat\n<https://club.slack.com/files/U0BOT/F1/cat.png|cat.png>"
     assert json.loads(post["metadata"])["event_payload"] == {"key": delivery.key}
+
+
+def test_a_file_that_goes_out_is_no_larger_than_one_call_can_take() -> None:
+    megabits_a_second = 8 * Slack.largest_file / 1e6 / SLOWEST
+    assert megabits_a_second < 10, "it would break off each time, after it filled the memory"
 
 
 async def _bytes() -> AsyncIterator[bytes]:

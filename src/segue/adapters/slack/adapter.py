@@ -65,7 +65,8 @@ class Slack:
     connection = Connection.ONE
     buttons: Literal[True] = True
     whispers: Literal[True] = True
-    largest_file = 1024 * 1024 * 1024
+    largest_file = 100 * 1024 * 1024
+    """Bytes of a file that can be uploaded in the time that a call may take; Slack takes ten times as many."""
 
     def __init__(
         self,
