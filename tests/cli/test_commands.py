@@ -52,6 +52,11 @@ def test_a_command_explains_itself(home: Home, name: str) -> None:
     assert list(home.path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", [name for name in COMMANDS if " " in name])
+def test_a_command_of_a_group_is_listed_with_a_whole_sentence(name: str) -> None:
+    assert not COMMANDS[name].get_short_help_str(65).endswith("...")
+
+
 def test_words_are_completed(tmp_path: Path) -> None:
     asked = {"_SEGUE_COMPLETE": "bash_complete", "COMP_WORDS": "segue sessions s", "COMP_CWORD": "2"}
     segue = [sys.executable, "-c", "from segue.cli.main import main; main(prog_name='segue')"]

@@ -49,7 +49,10 @@ async def _list(*, as_json: bool) -> None:
 @json_option
 @awaited
 async def links(*, as_json: bool) -> None:
-    """List the ids that were taken for one chat's, since when and why; the newest first."""
+    """List the ids that were taken for one chat's.
+
+    The newest come first, with since when and why.
+    """
     async with looked_at() as (store, _):
         found = await store.driver.read(merges.holding, _PAGE)
     rows = [chat_link(merge) for merge in found]
@@ -60,9 +63,9 @@ async def links(*, as_json: bool) -> None:
 @click.argument("link")
 @awaited
 async def unlink(link: str) -> None:
-    """Part two chats that were taken for one: each has what was its own, and what was said since stays.
+    """Part two chats that were taken for one.
 
-    LINK is the id that `segue lanes links` prints.
+    Each has what was its own, and what was said since stays. LINK is the id that `segue lanes links` prints.
     """
     async with opened() as (store, host):
         parted = await store.driver.write(merges.part, link, host.id, fresh_ids(time.time)(), time.time())

@@ -23,7 +23,10 @@ _MOST = 10_000
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @awaited
 async def forget(person: str, *, yes: bool) -> None:
-    """Take all that a person said and owns, and their name, for good; it asks once."""
+    """Delete all that a person said and owns, and their name.
+
+    It is for good, and asks once.
+    """
     data = str(config_here(Fetch.STORE).data)
     async with opened() as (store, host):
         found = await store.driver.read(register.find, person)

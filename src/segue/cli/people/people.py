@@ -52,7 +52,10 @@ async def list_(*, everybody: bool, as_json: bool) -> None:
 @json_option
 @awaited
 async def show(person: str, *, as_json: bool) -> None:
-    """Show a person's identities, grants and links, of chats too, and what happened with them; none of their words."""
+    """Show a person's identities, grants and links.
+
+    Links of their chats, too, and what happened with them; none of their words.
+    """
     async with looked_at() as (store, _):
         found = await store.driver.read(register.find, person)
         facts = await store.driver.read(register.facts, found, _settings())
@@ -93,7 +96,10 @@ async def read(person: str, *, as_json: bool) -> None:
 @click.argument("person", shell_complete=completes("people"))
 @awaited
 async def revoke(person: str) -> None:
-    """End every grant and token of a person: whom a code let in talks no more."""
+    """End every grant and token of a person.
+
+    Somebody whom a code let in talks no more.
+    """
     shown = await _do(person, tokens.revoke_all)
     ended = await _do(person, grants.revoke_all)
     for token in shown:
@@ -109,9 +115,9 @@ async def revoke(person: str) -> None:
 @click.argument("link", required=False)
 @awaited
 async def unlink(person: str, link: str | None) -> None:
-    """Part a person from whom they were taken for: each has what was theirs again.
+    """Part a person from whom they were taken for.
 
-    LINK is the id that `segue people show` prints; without it, if there is only one, that one.
+    Each has what was theirs again. LINK is the id that `segue people show` prints; leave it out if there is only one.
     """
     async with opened() as (store, host):
         links = await store.driver.read(persons.merges_within, await store.driver.read(register.find, person))
@@ -139,7 +145,10 @@ async def block(person: str, *, undo: bool) -> None:
 @click.argument("browser", required=False)
 @awaited
 async def signout(browser: str | None) -> None:
-    """Sign browsers out of the page: one, by the id that the audit names, or all of them and every token."""
+    """Sign browsers out of the page.
+
+    One, by the id that the audit names, or all of them and every token.
+    """
     async with opened() as (store, host):
         if browser:
             await store.driver.write(browsers.sign_out, browser, time.time())
@@ -153,7 +162,10 @@ async def signout(browser: str | None) -> None:
 @command.command()
 @awaited
 async def rotate() -> None:
-    """Replace the keys that sign the page's cookies and hide the codes: all given so far count no more."""
+    """Replace the keys of the page's cookies and of codes.
+
+    Cookies and codes that were given so far count no more.
+    """
     async with opened() as (store, _):
         for name in (browsers.KEY, codes.KEY):
             await store.driver.write(browsers.rotate, name, secrets.token_hex(32), time.time())

@@ -59,7 +59,7 @@ async def create(scope: str, person: str | None, days: int, name: str, session: 
 @json_option
 @awaited
 async def list_(*, as_json: bool) -> None:
-    """List the tokens that count, and those that lately did, the newest first."""
+    """List the tokens that count, and those that lately did."""
     async with looked_at() as (store, _):
         found = await store.driver.read(tokens.listed)
     rows = [_row(token, time.time()) for token in found]

@@ -37,7 +37,10 @@ def command() -> None:
 @json_option
 @awaited
 async def list_(*, as_json: bool) -> None:
-    """List them, the newest first: `in-N` couldn't be taken in, `out-N` couldn't be sent."""
+    """List them, the newest first.
+
+    `in-N` couldn't be taken in, `out-N` couldn't be sent.
+    """
     async with looked_at() as (store, _):
         came = await store.driver.read(letters.newest, _MOST)
         went = await store.driver.read(deliveries.dead, _MOST)
