@@ -394,6 +394,18 @@ async def test_what_was_edited_too_often_comes_anew_and_cards_have_no_such_end(h
     assert [seen.text for seen in harness.between.read(GROUP)] == ["a 19", "b 24"]
 
 
+async def test_a_thread_whose_root_was_recalled_goes_on(harness: FeishuHarness) -> None:
+    between, adapter = harness.between, harness.adapter()
+    root = await between.says("oc_group", "root")
+    asked = await between.says("oc_group", "and?", thread=root)
+    await between.recalls(root)
+    there = replace(GROUP, thread=root)
+    sent = await adapter.send(replace(a_delivery(there, "all the same"), answers=(asked,)))
+    assert [seen.message for seen in between.read(there)] == [sent]
+    with pytest.raises(SendNever, match="begins with is gone"):
+        await adapter.send(a_delivery(there, "without anybody who asked"))
+
+
 async def test_five_messages_a_second_in_a_chat_and_ten_changes_of_a_card(harness: FeishuHarness) -> None:
     adapter = Feishu("bot", Api(APP, Secret(SECRET), harness.url), Shelf())
     harness.adapters.append(adapter)

@@ -11,6 +11,7 @@ all of it and ends that in one call: whoever takes over a reply sends the final 
 import hashlib
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -158,16 +159,18 @@ class Outgoing:
 
     async def _post(self, delivery: Delivery, kind: str, content: Json, key: str) -> str:
         """Write into a chat or a thread; in a group, in answer to who asked, as several people may have."""
-        there, answered = delivery.address, delivery.answered
+        there, asked = delivery.address, delivery.answered.partition("/")[0]
         # Feishu takes keys of 50 characters at most.
         body = {"msg_type": kind, "content": _encoded(content), "uuid": hashlib.sha256(key.encode()).hexdigest()[:40]}
+        known = [there.thread] if there.thread else []
+        if asked.startswith("om_") and (there.thread or await self._api.kind(there.chat) is not Kind.DM):
+            known.append(asked)
+        for message in known:
+            # Whoever asked, or began the thread, may have taken that back: they are answered all the same.
+            with suppress(MessageGone):
+                return await self._call(there, f"/{message}/reply", {**body, "reply_in_thread": bool(there.thread)})
         if there.thread:
-            return await self._call(there, f"/{there.thread}/reply", {**body, "reply_in_thread": True})
-        if answered.startswith("om_") and await self._api.kind(there.chat) is not Kind.DM:
-            try:
-                return await self._call(there, f"/{answered.partition('/')[0]}/reply", body)
-            except MessageGone:
-                """Whoever asked took it back: they are answered all the same."""
+            raise SendNever("The message that the thread begins with is gone.")
         return await self._call(there, "?receive_id_type=chat_id", {**body, "receive_id": there.chat})
 
     async def _call(self, there: Address, path: str, body: Json) -> str:
