@@ -406,6 +406,17 @@ async def test_a_thread_whose_root_was_recalled_goes_on(harness: FeishuHarness) 
         await adapter.send(a_delivery(there, "without anybody who asked"))
 
 
+async def test_what_may_have_been_sent_long_ago_is_known_by_its_words(harness: FeishuHarness) -> None:
+    between, adapter = harness.between, harness.adapter()
+    # It answers a message that was edited while it waited.
+    answers = (f"{await between.says('oc_group', 'well?')}/1700000000000",)
+    wordless, said = [await adapter.send(replace(a_delivery(GROUP, text), answers=answers)) for text in ("!!", "yes")]
+    between.forget_keys()
+    again = replace(a_delivery(GROUP, "yes"), answers=answers, doubtful=1)
+    assert await adapter.send(again) == said
+    assert await adapter.send(replace(again, text="👍", answers=(answers[0].partition("/")[0],))) != wordless
+
+
 async def test_five_messages_a_second_in_a_chat_and_ten_changes_of_a_card(harness: FeishuHarness) -> None:
     adapter = Feishu("bot", Api(APP, Secret(SECRET), harness.url), Shelf())
     harness.adapters.append(adapter)

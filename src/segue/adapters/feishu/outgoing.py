@@ -183,10 +183,11 @@ class Outgoing:
 
         It must be newer than what it answers; what answers nothing, and a file, is sent again.
         """
-        answered = await self._api.fetch(delivery.answered) if delivery.answers and delivery.file is None else []
+        asked, wanted = delivery.answered.partition("/")[0], _spoken(render(delivery.text))
+        answered = await self._api.fetch(asked) if asked and wanted and delivery.file is None else []
         if not answered or self._clock() - answered[0].at < _REMEMBERED:
             return ""
-        thread, wanted = answered[0].thread_id, _spoken(render(delivery.text))
+        thread = answered[0].thread_id
         where = ("thread", thread) if thread else ("chat", delivery.address.chat)
         for one in map(decode, await self._api.newest(*where, answered[0].at)):
             if one.at >= answered[0].at and one.author == self._api.app and _spoken(text_of(one)) == wanted:
