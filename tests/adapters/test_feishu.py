@@ -45,6 +45,7 @@ from tests.servers.feishu import APP, BOT, KEY, PEOPLE, SECRET, TOKEN, feishu, r
 Json = dict[str, Any]
 GROUP = Address("feishu", "bot", "", "oc_group")
 EVENTS = itertools.count(1)
+FORWARDED = {"message_id": "om_forwarded"}
 
 
 @pytest.fixture
@@ -179,6 +180,20 @@ async def test_what_is_forwarded_is_cited_and_what_nobody_understands_is_a_lette
     [letter] = inbox.letters
     assert isinstance(letter, Letter)
     assert letter.why.startswith("sticker: messages of this kind aren't understood")
+
+
+async def test_what_is_forwarded_and_cannot_be_had_is_asked_for_again_and_then_a_letter(harness: FeishuHarness) -> None:
+    answers = [Response("down", 502), refusal(230027, "Lack of necessary permissions.")]
+    fetched = f"/open-apis/im/v1/messages/{FORWARDED['message_id']}"
+    harness.between.refuse = lambda _, path, __: answers.pop(0) if path == fetched else None
+    forwarded, inbox = message("merge_forward", "Merged and Forwarded Message", **FORWARDED), Inbox()
+    with pytest.raises(SendLater):
+        await harness.adapter().take(forwarded, inbox.accept)
+    await harness.adapter().take(forwarded, inbox.accept)
+    assert not inbox.arrivals
+    [letter] = inbox.letters
+    assert isinstance(letter, Letter)
+    assert letter.why.startswith("merge_forward: nothing in it can be told")
 
 
 async def test_only_its_author_takes_a_message_back_and_who_brings_the_bot_is_told(harness: FeishuHarness) -> None:

@@ -131,8 +131,11 @@ class Incoming:
         """What a message passes on, and what it says itself."""
         match message.kind:
             case "merge_forward":
-                inside = [one for one in await self._api.messages(message.message_id) if one.upper_message_id]
-                return await self._cited(inside[:_MOST], Citing.FORWARD), ("", {})
+                passed = [one for one in await self._api.fetch(message.message_id) if one.upper_message_id]
+                cites = await self._cited(passed[:_MOST], Citing.FORWARD)
+                if not cites:
+                    raise Invalid("merge_forward", "nothing in it can be told", "Forward the messages one by one.")
+                return cites, ("", {})
             case "interactive":
                 return (Citation(text_of(message), kind=Citing.FORWARD),), ("", {})
             case _:
