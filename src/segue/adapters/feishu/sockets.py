@@ -19,9 +19,9 @@ from segue.adapters.feishu.api import Api
 from segue.adapters.shared.background import beside
 from segue.adapters.shared.decoding import inside, text_in
 from segue.adapters.shared.lookups import Recent
-from segue.adapters.shared.sockets import Socket, broke, line_to
+from segue.adapters.shared.sockets import Socket, line_to
 from segue.core.values import Value
-from segue.errors import Disconnected, Invalid
+from segue.errors import Disconnected
 
 CONTROL, DATA = 0, 1
 """Methods of frames: about the connection, or with something in it."""
@@ -61,10 +61,7 @@ async def told(socket: Socket) -> AsyncIterator[tuple[Frame, bytes]]:
     """Everything that is told, until Feishu hangs up: the frame that completes it, and the whole of it."""
     halves = Recent[str, dict[int, bytes]](_HALVES)
     async for raw in socket.told():
-        try:
-            frame = decode(raw if isinstance(raw, bytes) else raw.encode())
-        except Invalid as error:
-            raise broke("Feishu", error) from error
+        frame = decode(raw if isinstance(raw, bytes) else raw.encode())
         if frame.method != DATA:
             continue
         name, count, n = (frame.headers.get(key, "") for key in ("message_id", "sum", "seq"))
@@ -97,7 +94,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(raw: bytes) -> Frame:
-    """The frame that was sent; raises `Invalid`."""
+    """The frame that was sent; raises `Disconnected`."""
     fields = list(_fields(raw))
     method, payload = (dict(fields).get(n) for n in (_METHOD, _PAYLOAD))
     pairs = (dict(_fields(value)) for n, value in fields if n == _HEADER and isinstance(value, bytes))
@@ -114,7 +111,7 @@ def _fields(raw: bytes) -> Iterator[Field]:
         value, at = _varint_at(raw, at)
         end = at + value if tag & 7 == _BYTES else at
         if tag & 7 not in {_VARINT, _BYTES} or end > len(raw):
-            raise Invalid("frame", "it isn't whole", "Segue may be older than what Feishu sends.")
+            raise Disconnected("Feishu sent a frame that isn't whole. Segue may be older than what Feishu sends.")
         yield tag >> 3, raw[at:end] if tag & 7 == _BYTES else value
         at = end
 
