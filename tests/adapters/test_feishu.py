@@ -515,7 +515,7 @@ async def test_whoever_scans_a_code_has_an_app_also_on_lark() -> None:
     china, elsewhere = Accounts(BEGUN, PENDING, {"error": "slow_down"}, LARK), Accounts(PENDING, made)
     one, two, shown = Listener("127.0.0.1", 0), Listener("127.0.0.1", 0), list[str]()
     async with serving(Mounted(china), one, 0.1), serving(Mounted(elsewhere), two, 0.1):
-        found = await register(shown.append, {Domain.FEISHU: one.url, Domain.LARK: two.url}, slower=0.01)
+        found = await register(shown.append, {Domain.FEISHU: one.url, Domain.LARK: two.url})
     assert found == {"app_id": "cli_1", "app_secret": "s1", "domain": "lark"}
     assert [told.get("action") for told in china.asked] == ["begin", "poll", "poll", "poll"]
     assert china.asked[0]["archetype"] == "PersonalAgent"

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from segue.adapters.feishu.adapter import Feishu, FeishuByEvents
-from segue.adapters.feishu.api import FEISHU, Api
+from segue.adapters.feishu.api import Api
 from segue.adapters.feishu.outgoing import PACE, Pace
 from segue.adapters.shared.outcomes import calling, check_http
 from segue.adapters.shared.setup import greeted, keys_of, met, written
@@ -25,8 +25,8 @@ _REGISTRATION = "/oauth/v1/app/registration"
 _ASKS = {"archetype": "PersonalAgent", "auth_method": "client_secret", "request_user_info": "open_id"}
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 _NAMED = {"from": "sdk", "tp": "sdk", "source": "segue", "name": "Segue"}
-_EVERY, _SLOWER = 5.0, 5.0
-"""Seconds between two looks, unless Feishu says otherwise; and by how much longer when it asks for that."""
+_EVERY = 5.0
+"""Seconds between two looks, unless Feishu says otherwise."""
 
 
 class Domain(StrEnum):
@@ -54,7 +54,7 @@ class FeishuAccount(Value, frozen=True):
 
     def __post_init__(self) -> None:
         if self.api:
-            check_http("api", self.api, FEISHU)
+            check_http("api", self.api, Domain.FEISHU.at("open"))
         if not self.app_id.startswith("cli_"):
             raise Invalid("app_id", f"{self.app_id!r} isn't an app's", "It begins with cli_; see Credentials.")
         token, key = self.verification_token, self.encrypt_key
@@ -118,9 +118,7 @@ class FeishuAccount(Value, frozen=True):
         return Feishu(account, self.calls, files, pace=pace)
 
 
-async def register(
-    show: Callable[[str], None], accounts: Mapping[Domain, str], slower: float = _SLOWER
-) -> dict[str, str]:
+async def register(show: Callable[[str], None], accounts: Mapping[Domain, str]) -> dict[str, str]:
     """Show a code, and wait until somebody has scanned it and the app is made; people of Lark are asked there.
 
     It is the device flow of OAuth, which gives the id and the secret of the app.
@@ -142,7 +140,7 @@ async def register(
             case {"error": "authorization_pending"}:
                 """Nobody has scanned it yet."""
             case {"error": "slow_down"}:
-                wait += slower
+                wait *= 2
             case told:
                 why = str(told.get("error_description") or told.get("error") or "it didn't say why")
                 raise Invalid("app_id", f"Feishu made no app: {why}", "Run it again, or give an app's id and secret.")
