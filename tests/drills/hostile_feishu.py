@@ -159,7 +159,7 @@ class Tenancy(Api):
     """Feishu's answers to the calls of its adapter."""
 
     def __init__(self, dice: random.Random) -> None:
-        super().__init__("cli_1", Secret("secret"))
+        super().__init__("cli_1", Secret("secret"), "https://open.feishu.cn")
         self._dice = dice
         self._bodies = Payloads(dice, _FEISHU)
 

@@ -71,7 +71,7 @@ class Feishu:
         self._api = api
         self._clock = clock
         self._outgoing = Outgoing(api, files, pace, clock)
-        self._incoming = Incoming(self._own, api, files, self._outgoing.sent, clock)
+        self._incoming = Incoming(self._own, api, files, self._outgoing.sent)
         self._history = History(self._own, api, self.take, clock)
         self.troubles: Sequence[str] = ()
         """The scopes that the app lacks."""

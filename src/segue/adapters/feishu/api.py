@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from segue.adapters.feishu.messages import Json, Message, decode, moment
 from segue.adapters.shared.connections import Returned
-from segue.adapters.shared.decoding import listed, text_in
+from segue.adapters.shared.decoding import inside, listed, text_in
 from segue.adapters.shared.lookups import Lookups, Recent
 from segue.adapters.shared.outcomes import retry_after
 from segue.adapters.shared.web import Upload, Web, form
@@ -20,7 +20,6 @@ from segue.core.lanes import Kind
 from segue.core.values import Moment, Secret
 from segue.errors import MessageGone, SendError, SendLater, SendNever, SendUnsure
 
-FEISHU = "https://open.feishu.cn"
 NEEDED = (
     ("im:message:send_as_bot", "im:message"),
     ("im:message.p2p_msg:readonly", "im:message.p2p_msg"),
@@ -62,7 +61,7 @@ class StreamEnded(SendNever):
 class Api:
     """Calls Feishu as one app; raises nothing but `SendError`s."""
 
-    def __init__(self, app: str, secret: Secret, base: str = FEISHU, clock: Clock = time.monotonic) -> None:
+    def __init__(self, app: str, secret: Secret, base: str, clock: Clock = time.monotonic) -> None:
         self.app = app
         self.base = base
         self._secret = secret
@@ -102,12 +101,10 @@ class Api:
     async def lacks(self) -> str:
         """A sentence that names the scopes which the app hasn't; empty if it has all, or Feishu doesn't say."""
         try:
-            scopes = (await self.call("GET", "/application/v6/scopes")).get("scopes")
-        except SendNever:
-            scopes = None
-        if not isinstance(scopes, list):
+            scopes = (await self.call("GET", "/application/v6/scopes"))["scopes"]
+        except (SendNever, KeyError):
             return ""
-        has = {one.get("scope_name") for one in scopes if isinstance(one, dict) and one.get("grant_status") == 1}
+        has = {text_in(one, "scope_name") for one in listed(scopes) if inside(one).get("grant_status") == 1}
         lacks = [names[0] for names in NEEDED if not has.intersection(names)]
         where = f"{self.base}/app/{self.app}/auth?q={','.join(lacks)}"
         return f"It has no scope {', '.join(lacks)}: grant it at {where}, and publish a version." if lacks else ""

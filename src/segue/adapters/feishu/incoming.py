@@ -5,6 +5,7 @@ at all. A thread is named by its root, which is also what messages to it are sen
 """
 
 import re
+import time
 from collections.abc import Container, Mapping
 from typing import Any
 
@@ -15,10 +16,9 @@ from segue.adapters.feishu.api import Api
 from segue.adapters.feishu.messages import PICTURE, Content, Json, Message, decode, read, text_of
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import BEGINNING, Tries, whole
-from segue.adapters.shared.decoding import text_in
+from segue.adapters.shared.decoding import inside, text_in
 from segue.adapters.shared.downloads import Limits, fetching
 from segue.core.contracts.adapters import Arrived, Files
-from segue.core.contracts.database import Clock
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Arrival, Citation, Citing, File, Parts, Pressed, Text
 from segue.errors import Invalid
@@ -36,24 +36,21 @@ _KINDS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "
 class Incoming:
     """Reads what one app is told."""
 
-    def __init__(self, account: Account, api: Api, files: Files, sent: Container[str], clock: Clock) -> None:
+    def __init__(self, account: Account, api: Api, files: Files, sent: Container[str]) -> None:
         self._account = account
         self._api = api
         self._files = files
         self._sent = sent
         self._tries = Tries()
-        self._clock = clock
 
     async def read(self, payload: Any) -> Arrived | None:
         """The message in what was delivered, if there is one; raises `Invalid` for what can't be understood."""
         # Half of a UTF-16 pair is in no id: it could be kept nowhere.
         msgspec.json.encode(payload)
-        match payload:
-            case {"header": {"event_type": str(kind), **header}, "event": dict(event)} if kind:
-                id = str(header.get("event_id") or "")
-            case _:
-                raise Invalid("event_type", "it isn't named", "Subscribe to events of version 2.0.")
-        heard = await self._event(kind, event, id)
+        kind, id = (text_in(payload, "header", name) for name in ("event_type", "event_id"))
+        if not kind:
+            raise Invalid("event_type", "it isn't named", "Subscribe to events of version 2.0.")
+        heard = await self._event(kind, inside(payload, "event"), id)
         if heard is None:
             return None
         arrival, files = replace(heard[0], seen_as=(f"event/{id}",) if id else ()), heard[1]
@@ -61,8 +58,8 @@ class Incoming:
 
     async def _event(self, kind: str, event: Json, id: str) -> Heard | None:
         match kind, event:
-            case "im.message.receive_v1", {"message": dict(message), "sender": sender}:
-                return await self._said(decode({**message, "sender": sender}))
+            case "im.message.receive_v1", _:
+                return await self._said(decode({**inside(event, "message"), "sender": inside(event, "sender")}))
             case "im.message.updated_v1", {"message": {"message_id": str(message)}} if message:
                 return await self._edited(message)
             case "im.message.recalled_v1", {"recall_type": "message_owner", "message_id": str(gone), **where}:
@@ -79,14 +76,11 @@ class Incoming:
             } if user and choice and card:
                 there = Message(card, chat, root_id=thread, thread_id=thread)
                 return await self._arrival(there, user, f"button.{id}", pressed=Pressed(card, choice)), {}
-            case "im.message.receive_v1", _:
-                raise Invalid("event", "it has another form", "Feishu's documentation says what it looks like.")
-            case _:
-                return None
+        return None
 
     async def _said(self, message: Message) -> Heard | None:
         me, user, kind = await self._api.who(), message.author, text_in(message.sender, "sender_type")
-        if kind not in {"", "user"} or user == me or message.kind == "system":
+        if kind not in {"", "user"} or user == me or message.deleted or message.kind == "system":
             return None
         if not (user and kind):
             raise Invalid("sender", "nobody wrote it", "A message has a sender.")
@@ -108,7 +102,7 @@ class Incoming:
     async def _edited(self, id: str) -> Heard | None:
         """That somebody edited what they wrote; Feishu only names it, also each time that the app changes its own."""
         found = [] if id in self._sent else await self._api.fetch(id)
-        if not found or found[0].deleted or not (heard := await self._said(found[0])):
+        if not found or not (heard := await self._said(found[0])):
             return None
         words = tuple(part for part in heard[0].parts if isinstance(part, Text))
         # It keeps its id, and mustn't be taken for the message as it was.
@@ -125,7 +119,7 @@ class Incoming:
         place = Place(self._account.address(there.chat_id, thread), Kind.DM, name)
         if await self._api.kind(there.chat_id, there.chat_type) is not Kind.DM:
             place = Place(place.address, Kind.GROUP, *await self._api.chat(there.chat_id))
-        return Arrival(place, id, self._account.speaker(user, name), parts, there.at or self._clock(), **more)
+        return Arrival(place, id, self._account.speaker(user, name), parts, there.at or time.time(), **more)
 
     async def _content(self, message: Message) -> tuple[tuple[Citation, ...], Content]:
         """What a message passes on, and what it says itself."""

@@ -37,9 +37,7 @@ def in_post(text: str) -> str:
 
 
 def fits(text: str) -> bool:
-    if _WORST * len(text) <= LARGEST:
-        return True
-    return len(text) <= LARGEST and _size(render(text)) <= LARGEST
+    return _WORST * len(text) <= LARGEST or (len(text) <= LARGEST and _size(render(text)) <= LARGEST)
 
 
 def escape(text: str) -> str:

@@ -62,8 +62,6 @@ class _Card:
     """The card that a message is, with the number of its last change; its id is empty, if the message is none."""
 
     id: str
-    is_sure: bool
-    """Whether an earlier attempt can't have sent the message with another card."""
     last: int = 0
 
 
@@ -91,7 +89,7 @@ class Outgoing:
             card, kind = str((await self._api.call("POST", "/cardkit/v1/cards", shown))["card_id"]), "interactive"
             content = {"type": "card", "data": {"card_id": card}}
         message = await self._post(delivery, kind, content, delivery.key)
-        self.sent[message] = _Card(card, is_sure=not card)
+        self.sent[message] = _Card(card)
         return message
 
     async def edit(self, delivery: Delivery) -> None:
@@ -115,15 +113,16 @@ class Outgoing:
 
     async def _card(self, message: str) -> _Card:
         """The card that a message is, as Feishu says; else the one that was made for it."""
-        card = self.sent.get(message) or _Card("", is_sure=False)
-        if not card.is_sure:
+        card = self.sent.get(message)
+        if card is None or (card.id and not card.last):
+            # An earlier attempt may have sent the message with another card.
             try:
                 found = await self._api.call("POST", "/cardkit/v1/cards/id_convert", {"message_id": message})
             except MessageGone:
                 raise
             except SendNever:
                 found = {}
-            card = self.sent[message] = _Card(str(found.get("card_id") or card.id), is_sure=True)
+            card = self.sent[message] = _Card(str(found.get("card_id") or (card.id if card else "")))
         return card
 
     async def _change(self, card: _Card, path: str, body: Json, ahead: int = 0) -> None:
@@ -147,12 +146,10 @@ class Outgoing:
     async def _send_file(self, delivery: Delivery, file: File, key: str) -> str:
         """Send a file, and after it the words that go with it."""
         content = await content_of(self._files, file)
-        if file.media in _PICTURES and len(content) <= _LARGEST_PICTURE:
-            fields, name, path = {"image_type": "message"}, "image", "/im/v1/images"
-        else:
-            fields, name, path = {"file_type": "stream", "file_name": file.name}, "file", "/im/v1/files"
-        uploaded = await self._api.call("POST", path, fields, files={name: (file.name, content)})
-        message = await self._post(delivery, name, {f"{name}_key": uploaded[f"{name}_key"]}, key)
+        kind = "image" if file.media in _PICTURES and len(content) <= _LARGEST_PICTURE else "file"
+        fields = {"image_type": "message"} if kind == "image" else {"file_type": "stream", "file_name": file.name}
+        uploaded = await self._api.call("POST", f"/im/v1/{kind}s", fields, files={kind: (file.name, content)})
+        message = await self._post(delivery, kind, {f"{kind}_key": uploaded[f"{kind}_key"]}, key)
         if delivery.text:
             await self._post(delivery, "post", _post(render(delivery.text)), f"{key}/text")
         return message
