@@ -222,13 +222,14 @@ class Device:
                     log.warning("the one-time key of %s's device %s can't be used: %s", user, id, error)
         await self._ring.keep()
 
-    async def _asked_for(self, verb: str, name: str, asked: Json) -> Json:
-        return inside(await self._server.call("POST", ("keys", verb), {name: asked}), name) if asked else {}
+    async def _asked_for(self, verb: str, name: str, asked: dict[str, Any]) -> Json:
+        told = inside(await self._server.call("POST", ("keys", verb), {name: asked}), name) if asked else {}
+        for user, ids in asked.items():  # if the call failed, nobody was asked
+            self._asked |= dict.fromkeys([(user, id) for id in ids] or [user], time.monotonic())
+        return told
 
     def _is_due(self, what: str | tuple[str, str]) -> bool:
-        now, asked = time.monotonic(), self._asked.get(what, -_AGAIN)
-        self._asked[what] = now if now - asked >= _AGAIN else asked
-        return self._asked[what] == now
+        return time.monotonic() - self._asked.get(what, -_AGAIN) >= _AGAIN
 
     def _doubt(self, machine: Olm, user: str) -> None:
         machine.users_for_key_query.add(user)
