@@ -107,3 +107,26 @@ async def test_a_message_waits_until_the_homeserver_told_whose_devices_can_read_
         await speaks(device)
     await speaks(device)
     assert server.given == ["PHONE"], "nobody could read it"
+
+
+async def test_what_a_stranger_sends_to_the_device_stops_nothing() -> None:
+    ann = Person()
+    device, machine = await a_device(Told(ann))
+    rooms = ["!\0:e.example", "!\ud800:e.example", "!a\n:e.example", f"!{'x' * 5000}:e.example"]
+    odd = [ann.sealed(machine, "[" * 20_000), *(ann.gives(machine, room) for room in rooms)]
+    batch = {"to_device": {"events": [*odd, ann.gives(machine, ROOM)]}}
+    [(room, _)] = await device.heed(batch)
+    assert room == ROOM
+
+
+async def test_a_device_whose_key_is_none_is_passed_by() -> None:
+    ann = Person()
+    bad = Person("BAD")
+    bad.device["keys"]["curve25519:BAD"] = ["no", "key"]
+    del bad.device["signatures"]
+    signature = bad.olm.sign_json(bad.device)
+    bad.device["signatures"] = {ANN: {"ed25519:BAD": signature}}
+    server = Told(bad, ann)
+    device, _ = await a_device(server)
+    await speaks(device)
+    assert server.given == ["PHONE"]

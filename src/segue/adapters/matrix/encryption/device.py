@@ -33,7 +33,9 @@ _FEWEST = 25
 """One-time keys that the homeserver is to have; half of what it may."""
 _AGAIN = 300.0
 """Seconds until somebody is asked again whose homeserver didn't answer, or who had no key to give."""
-_NONSENSE = (ValueError, KeyError, TypeError, AttributeError, AssertionError, StopIteration)
+_LONGEST = 255
+"""Characters of a room's id: whoever sends a key may call its room what they like, also what no database keeps."""
+_NONSENSE = (ValueError, KeyError, TypeError, AttributeError, AssertionError, StopIteration, RecursionError)
 """Errors that nio comes to when what others sent has another shape than it should."""
 
 
@@ -114,9 +116,8 @@ class Device:
         except _NONSENSE as error:
             log.warning("something that was sent to the device can't be read: %s", error)
             return None
-        # The one-time key that opened a session is out of the account only now.
-        self._ring.save_account(machine.account)
-        if not isinstance(got, RoomKeyEvent):
+        self._ring.save_account(machine.account)  # the one-time key that opened a session is out of it only now
+        if not isinstance(got, RoomKeyEvent) or len(got.room_id) > _LONGEST or not got.room_id.isprintable():
             return None
         key = machine.inbound_group_store.get(got.room_id, got.sender_key, got.session_id)
         for _ in range(2 if key else 0):
@@ -274,7 +275,7 @@ def _is_sound(machine: Olm, user: str, id: str, keys: Any) -> bool:
     """Whether a device's keys are its own; one with nonsense for keys hides none of the others."""
     try:
         keys.pop("unsigned", None)
-        named = (keys["user_id"], keys["device_id"]) == (user, id)
+        named = (keys["user_id"], keys["device_id"], type(keys["keys"][f"curve25519:{id}"])) == (user, id, str)
         return named and machine.verify_json(keys, keys["keys"][f"ed25519:{id}"], user, id) is True
     except _NONSENSE:
         return False
