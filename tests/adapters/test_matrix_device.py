@@ -130,3 +130,16 @@ async def test_a_device_whose_key_is_none_is_passed_by() -> None:
     device, _ = await a_device(server)
     await speaks(device)
     assert server.given == ["PHONE"]
+
+
+async def test_a_device_that_was_gone_and_is_back_can_read_again() -> None:
+    server = Told(Person(), Person("LAPTOP"))
+    device, _ = await a_device(server)
+    await speaks(device)
+    laptop = server.devices.pop("LAPTOP")
+    for given in ([], ["LAPTOP"]):
+        server.devices |= dict.fromkeys(given, laptop)
+        await device.heed({"device_lists": {"changed": [ANN]}})
+        server.given.clear()
+        await speaks(device)
+        assert ("LAPTOP" in server.given) is bool(given)

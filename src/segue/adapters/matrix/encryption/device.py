@@ -211,6 +211,8 @@ class Device:
         for user, devices in told.items():
             sound = {id: keys for id, keys in inside(devices).items() if _is_sound(machine, user, id, keys)}
             machine.handle_response(KeysQueryResponse({user: sound}, {}))
+            for id in machine.device_store[user].keys() - sound.keys():
+                del machine.device_store[user][id]  # nio knows no device that comes back
 
     async def _claim(self, machine: Olm, missing: dict[str, list[str]]) -> None:
         due = {user: {id: _SIGNED for id in ids if self._is_due((user, id))} for user, ids in missing.items()}
