@@ -143,3 +143,50 @@ async def test_a_device_that_was_gone_and_is_back_can_read_again() -> None:
         server.given.clear()
         await speaks(device)
         assert ("LAPTOP" in server.given) is bool(given)
+
+
+async def test_a_process_speaks_once_another_has_made_the_device_known() -> None:
+    server, chest = Told(Person()), Chest()
+    other = Device(server, Keyring(chest, "D", Secret("t")))
+    with pytest.raises(SendLater, match="doesn't know the device's keys yet"):
+        await speaks(other)
+    await a_device(server, chest)
+    await speaks(other)
+    assert server.given == ["PHONE"]
+
+
+async def test_keys_of_rooms_are_not_kept_in_memory() -> None:
+    ann = Person()
+    device, machine = await a_device(Told(ann))
+    for n in range(3):
+        await device.heed({"to_device": {"events": [ann.gives(machine, f"!room{n}:e.example")]}})
+    assert len(list(machine.inbound_group_store)) <= 1
+
+
+async def test_keys_that_came_are_told_though_another_process_changes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    ann, chest = Person(), Chest()
+    device, machine = await a_device(Told(ann), chest)
+    fill = Device._fill
+
+    async def raced(self: Device, machine: Olm, batch: Json) -> None:
+        monkeypatch.setattr(Device, "_fill", fill)
+        await a_device(Told(ann), chest)
+        self._ring.save_account(machine.account)
+        await self._ring.keep()
+
+    monkeypatch.setattr(Device, "_fill", raced)
+    batch = {"to_device": {"events": [ann.gives(machine, ROOM)]}}
+    assert len(await device.heed(batch)) == 1
+    await speaks(device)
+
+
+async def test_a_word_that_begins_a_session_anew_is_said_again_if_it_could_not_be_sent() -> None:
+    ann = Person()
+    server = Told(ann)
+    device, machine = await a_device(server)
+    await device._query(machine, [ANN])
+    machine.wedged_devices.extend(machine.device_store.active_user_devices(ANN))
+    server.unwell = ["sendToDevice"]
+    for given in ([], ["PHONE"]):
+        await device.heed({})
+        assert server.given == given

@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import uuid4
 
-from nio.crypto import Olm
+from nio.crypto import GroupSessionStore, Olm
 from nio.crypto.attachments import decrypt_attachment, encrypt_attachment
 from nio.events import MegolmEvent, OlmEvent, RoomKeyEvent, ToDeviceEvent
 from nio.exceptions import EncryptionError
@@ -72,6 +72,7 @@ class Device:
             await self._ring.open()
             self.machine = Olm(self._server.user, self._ring.device, self._ring)
             self._asked.clear()
+        self.machine.inbound_group_store = GroupSessionStore()  # keys of rooms are read when they are needed
         return self.machine
 
     @alone
@@ -99,9 +100,10 @@ class Device:
             if machine.wedged_devices:  # with which it begins anew, since their messages can't be read any more
                 await self._claim(machine, machine.get_users_for_key_claiming())
             while machine.outgoing_to_device_messages:
-                await self._post(machine.outgoing_to_device_messages.pop().as_dict()["messages"])
+                await self._post(machine.outgoing_to_device_messages[0].as_dict()["messages"])
+                del machine.outgoing_to_device_messages[0]
             await self._fill(machine, batch)
-        except SendError as error:
+        except (SendError, Outdated) as error:  # what came was kept, and isn't to be read twice
             log.warning("keys of %s can't be exchanged now: %s", self._server.user, error)
         return came
 
@@ -110,8 +112,7 @@ class Device:
         try:
             if not isinstance(event := ToDeviceEvent.parse_event(raw), OlmEvent):
                 return None
-            # If it can't be read, nio begins anew with the device, but only with one that it knows.
-            await self._query(machine, [event.sender])
+            await self._query(machine, [event.sender])  # nio begins anew with devices that it knows alone
             got = machine.handle_to_device_event(event)
         except _NONSENSE as error:
             log.warning("something that was sent to the device can't be read: %s", error)
@@ -166,6 +167,7 @@ class Device:
     async def sealed(self, machine: Olm, room: str, users: list[str], rotation: Json, content: Json) -> Json:
         """A message as the devices of these users can read it, and nobody else."""
         if not machine.account.shared:
+            self.machine = None  # another process may have told them by then
             raise SendLater("the homeserver doesn't know the device's keys yet")
         await self._share(machine, room, users, rotation)
         words, session = dict(content), machine.outbound_group_sessions[room]
@@ -192,8 +194,7 @@ class Device:
         reached = {(one.user_id, one.id) for one in devices if machine.session_store.get(one.curve25519)}
         session = machine.outbound_group_sessions.get(room)
         if not session or session.expired or session.users_shared_with - reached:
-            # Whoever left, or logged a device out, reads nothing of what is said from now on.
-            machine.create_outbound_group_session(room)
+            machine.create_outbound_group_session(room)  # who left, or logged a device out, reads no more
             session = machine.outbound_group_sessions[room]
             session.max_messages = _at_most(rotation.get("rotation_period_msgs"), 100)
             session.max_age = timedelta(milliseconds=_at_most(rotation.get("rotation_period_ms"), 604_800_000))
@@ -210,9 +211,9 @@ class Device:
         told = await self._asked_for("query", "device_keys", {user: [] for user in stale if self._is_due(user)})
         for user, devices in told.items():
             sound = {id: keys for id, keys in inside(devices).items() if _is_sound(machine, user, id, keys)}
-            machine.handle_response(KeysQueryResponse({user: sound}, {}))
             for id in machine.device_store[user].keys() - sound.keys():
                 del machine.device_store[user][id]  # nio knows no device that comes back
+            machine.handle_response(KeysQueryResponse({user: sound}, {}))
 
     async def _claim(self, machine: Olm, missing: dict[str, list[str]]) -> None:
         due = {user: {id: _SIGNED for id in ids if self._is_due((user, id))} for user, ids in missing.items()}
@@ -250,8 +251,7 @@ class Device:
         if (key := keys.get(sender)) is None:
             raise Invalid("event", f"its key isn't {sender}'s", "Nobody can have sent it so.")
         machine.inbound_group_store.add(key)
-        # Newer clients needn't name the sender's keys.
-        named = {"device_id": "", **sealed, "sender_key": key.sender_key}
+        named = {"device_id": "", **sealed, "sender_key": key.sender_key}  # which newer clients needn't name
         event = MegolmEvent.from_dict({**raw, "content": named, "room_id": room})
         if not isinstance(event, MegolmEvent):
             raise Invalid("event", "it isn't encrypted in a way that is known", "See the client that sent it.")

@@ -37,9 +37,7 @@ class Keyring:
 
     async def open(self) -> None:
         """Read all keys but those of rooms, which are looked up when they are needed."""
-        self.changed, self._kept = {}, {}
-        for name in ("account", "olm/"):
-            self._kept |= await self._drawer.read(name)
+        self.changed, self._kept = {}, await self._drawer.read("account") | await self._drawer.read("olm/")
 
     async def keep(self) -> None:
         """Make what was changed durable; raises `Outdated` if another process changed it since it was read."""
@@ -85,8 +83,7 @@ class Keyring:
             raise Disconnected(f"the keys of {self.device} were kept with another token. {fix}") from error
 
     def save_account(self, account: OlmAccount) -> None:
-        pickle = account.pickle(self._passphrase).decode()
-        self.changed["account"] = {"pickle": pickle, "shared": account.shared}
+        self.changed["account"] = {"pickle": account.pickle(self._passphrase).decode(), "shared": account.shared}
 
     def load_sessions(self) -> SessionStore:
         store, found = SessionStore(), [(name, kept) for name, kept in self._kept.items() if name.startswith("olm/")]
@@ -94,8 +91,7 @@ class Keyring:
             if len(store[kept["with_key"]]) >= _MOST_SESSIONS:
                 self.changed[name] = None
                 continue
-            # nio counts in local time, without a zone.
-            created, used = (datetime.fromtimestamp(kept[when]) for when in ("created", "used"))  # noqa: DTZ006
+            created, used = (datetime.fromtimestamp(kept[when]) for when in ("created", "used"))  # noqa: DTZ006 -- as nio
             session = Session.from_pickle(kept["pickle"].encode(), created, self._passphrase, used)
             store.add(kept["with_key"], session)
         return store
