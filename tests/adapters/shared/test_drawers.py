@@ -46,3 +46,6 @@ async def test_values_are_known_after_they_were_recalled() -> None:
     await again.drop("b", "c")
     assert again.values == {"a": Plan("cake")}
     assert list(chest.things) == ["plans/a"]
+    await kept.recall()
+    await kept.put("b", Plan("tea again"))
+    assert kept.values == {"a": Plan("cake"), "b": Plan("tea again")}

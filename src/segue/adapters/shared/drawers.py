@@ -22,6 +22,8 @@ class Drawer:
     async def read(self, beginning: str = "") -> dict[str, Any]:
         """What is kept under names that begin so, as JSON holds it; later changes rest on this reading."""
         things = await self._locker.read(f"{self._at}{beginning}")
+        if not beginning:
+            self._versions.clear()  # what somebody else took out isn't among them
         self._versions |= {name: thing.version for name, thing in things.items()}
         return {name.removeprefix(self._at): msgspec.json.decode(thing.value) for name, thing in things.items()}
 
