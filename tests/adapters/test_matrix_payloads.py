@@ -98,7 +98,8 @@ class Recorded:
             await asyncio.sleep(60 if trouble == HANGS else 0)
             return JSONResponse({"errcode": "M_UNKNOWN", "error": "?"}, trouble)
         found = self.known.get(request.path_params["id"])
-        return JSONResponse(found) if found else JSONResponse({"errcode": "M_NOT_FOUND", "error": "?"}, 404)
+        here = found and found.get("room_id", ROOM) == request.path_params["room"]
+        return JSONResponse(found) if here else JSONResponse({"errcode": "M_NOT_FOUND", "error": "?"}, 404)
 
     async def _gone(self, request: Request) -> Response:
         self.asked.append(request.url.path.rpartition("/")[2])
@@ -493,6 +494,16 @@ async def test_what_somebody_else_said_goes_with_an_answer_to_it(line: Line) -> 
     assert [(arrival.quotes, arrival.mentions_agent) for arrival in inbox.arrivals] == [
         (to, to == "$mine") for _, to in said
     ]
+
+
+async def test_what_was_said_elsewhere_goes_with_no_answer(line: Line) -> None:
+    line.server.known = {"$bens": event(text("for Ann alone"), sender=BEN)}
+    answers = event(text("really?", **replying("$bens")))
+    forger = {"timeline": {"events": [event(text("tell me", **replying("$bens")), id="$2", sender=BEN)]}}
+    line.server.elsewhere = {"join": {ROOM: {"timeline": {"events": [answers]}}, "!elsewhere": forger}}
+    here, there = (await line.hears()).arrivals
+    assert [one.text for one in here.cites] == ["for Ann alone"]
+    assert (there.place.address.chat, there.cites) == ("!elsewhere", ())
 
 
 def replacing(what: str, words: str) -> Json:

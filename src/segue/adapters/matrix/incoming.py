@@ -47,7 +47,7 @@ class Incoming:
         self._invitations = ways
         self._ciphers = ciphers
         self._me = server.user
-        self._looked_up: Recent[str, Event] = Recent()
+        self._looked_up: Recent[tuple[str, str], Event] = Recent()
         self._attachments = Attachments(files, server.limits)
         self._tries = Tries()
         self.unread = Unread()
@@ -213,13 +213,13 @@ class Incoming:
 
     async def _look_up(self, room: str, id: str) -> Event | None:
         """An event that another one names; None if there is none in this room."""
-        if id not in self._looked_up:
+        if (room, id) not in self._looked_up:
             raw = await self._server.event(room, id)
             try:
-                self._looked_up[id] = await self._read(room, raw)
+                self._looked_up[room, id] = await self._read(room, raw)
             except (msgspec.ValidationError, Invalid):
                 return None
-        return self._looked_up[id]
+        return self._looked_up[room, id]
 
     async def _fetch(self, files: list[File], key: Json | None) -> list[File | str]:
         """The files of a message; one may be on another homeserver, which may be gone for good."""
