@@ -50,6 +50,8 @@ class Recorded:
         self.known: dict[str, Json] = {}
         self.missed = ""
         """The place from which a room's timeline has a gap."""
+        self.since = "before"
+        """The place that it tells the batch after."""
         self.troubled: dict[str, int] = {}
         """Events that it answers with an error, or never."""
         self.answer: Response | None = None
@@ -86,7 +88,7 @@ class Recorded:
     async def _sync(self, request: Request) -> Response:
         if self.answer is not None:
             return self.answer
-        if request.query_params["since"] != "before":
+        if request.query_params["since"] != self.since:
             return JSONResponse({"errcode": "M_UNKNOWN_TOKEN", "error": "over"}, 401)
         gap = {"limited": bool(self.missed), "prev_batch": self.missed}
         joined = {ROOM: {"timeline": {"events": self.events, **gap}}}
@@ -329,6 +331,10 @@ async def test_a_room_whose_past_the_homeserver_never_tells_holds_up_nobody(line
             await line.adapter.run(Given(Inbox().accept, line.cursor))
         assert line.cursor.value == "before", "what may come is waited for"
     assert (await line.hears(*line.server.events)).texts == ["hello"]
+    line.server.since = line.cursor.value = "days later"
+    with pytest.raises(Disconnected):
+        await line.adapter.run(Given(Inbox().accept, line.cursor))
+    assert line.cursor.value == "days later", "another gap isn't waited for, since there was one before"
 
 
 async def test_an_event_that_breaks_its_reader_is_a_letter(line: Line) -> None:

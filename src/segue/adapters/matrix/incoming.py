@@ -96,7 +96,7 @@ class Incoming:
             if was == "invite" or (was == "" and (await self._rooms.get(room)).former):
                 events, _ = await self._back_to("invite", self._server.back(room, timeline))
         except SendError as error:
-            if not self._tries.lasts(room, error):
+            if not self._tries.lasts(f"{room}/{since}", error):
                 raise
             log.warning("%s: what was missed in %s isn't told (%s)", self._account, room, error)
             return events_in(timeline)
