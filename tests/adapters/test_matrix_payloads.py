@@ -18,13 +18,14 @@ from starlette.routing import Route
 
 from segue.adapters.matrix import Matrix, MatrixAccount, ciphers, homeserver
 from segue.adapters.matrix.content import attached, edited, message
+from segue.adapters.matrix.events import Event
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.rooms import Rooms
 from segue.adapters.shared.rates import Bucket
 from segue.core.contracts.lockers import Thing
 from segue.core.lanes import Address, Identity, Kind
 from segue.core.messages import Citation, Delivery, File, Text, plain_text
-from segue.core.values import Secret
+from segue.core.values import Secret, converted
 from segue.errors import Disconnected, SendLater, SendNever
 from segue.runtime.files import Folder
 from segue.runtime.server.listeners import Listener, serving
@@ -289,6 +290,31 @@ class Circle(Homeserver):
 
     async def private_chats(self) -> frozenset[str]:
         return frozenset()
+
+
+class Hasty(Homeserver):
+    """A room into which Ben comes just after it was told who is in it."""
+
+    def __init__(self) -> None:
+        super().__init__("http://127.0.0.1:1", BOT)
+        self.rooms = Rooms(self)
+        self.told = [member(BOT, "Segue"), member(ANN, "Ann")]
+
+    async def state(self, room: str) -> list[Json]:
+        told = list(self.told)
+        if len(told) == 2:
+            self.told.append(member(BEN, "Ben"))
+            self.rooms.heed(room, converted(self.told[-1], Event))
+        return told
+
+    async def private_chats(self) -> frozenset[str]:
+        return frozenset()
+
+
+async def test_whoever_comes_into_a_room_while_it_is_looked_up_is_there() -> None:
+    rooms = Hasty().rooms
+    await rooms.get(ROOM)
+    assert (await rooms.get(ROOM)).kind is Kind.GROUP
 
 
 async def test_rooms_that_go_on_in_a_circle_lead_somewhere() -> None:

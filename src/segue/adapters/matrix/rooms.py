@@ -1,5 +1,6 @@
 """The rooms that the bot is in, as far as it has to know them."""
 
+from collections import Counter
 from contextlib import suppress
 
 from segue.adapters.matrix.events import Event
@@ -79,6 +80,8 @@ class Rooms:
         self.remember(NoLocker())
         self._known: dict[str, Room] = {}
         self._direct: frozenset[str] | None = None
+        self._news = Counter[str]()
+        """How much was told of each room."""
 
     def remember(self, locker: Locker) -> None:
         self._encrypted = Drawer(locker, "encrypted/")
@@ -86,7 +89,7 @@ class Rooms:
     async def get(self, room: str, *following: str) -> Room:
         """A room as it is now; into one that stands for another, the same people come one by one."""
         if room not in self._known:
-            found = Room()
+            found, before = Room(), self._news[room]
             for event in understood(await self._server.state(room), Event, "a room"):
                 found.heed(event)
             await self.seal(room, found)
@@ -97,6 +100,8 @@ class Rooms:
             if self._direct is None:
                 self._direct = await self._server.private_chats()
             found.direct = not self._direct.isdisjoint((room, found.former))
+            if self._news[room] > before:  # which the answers may not know
+                return found
             self._known[room] = found
         return self._known[room]
 
@@ -129,10 +134,12 @@ class Rooms:
         return room
 
     def heed(self, room: str, event: Event) -> None:
+        self._news[room] += 1
         if known := self._known.get(room):
             known.heed(event)
 
     def leave(self, room: str) -> None:
+        self._news[room] += 1
         self._known.pop(room, None)
 
     def forget(self) -> None:
