@@ -273,6 +273,8 @@ async def test_nobody_speaks_in_the_clear_or_for_another_in_an_encrypted_room(
             await device.opened(room, {**event, "sender": "@ann:segue.test"})
         with pytest.raises(Invalid, match="Duplicate message index"):
             await device.opened(room, {**event, "event_id": "$again"})
+        state = await adapter._incoming._read(room, {**event, "state_key": ""})
+        assert state.type == "m.room.encrypted", "somebody could say in secret who is in the room"
     assert inbox.texts == ["from Eve"]
     assert [letter.why for letter in inbox.letters] == [
         "event: it came in the clear into an encrypted room. Nobody knows who wrote it."

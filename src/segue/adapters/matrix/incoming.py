@@ -115,7 +115,7 @@ class Incoming:
     async def _read(self, room: str, raw: object) -> Event:
         """An event as its sender wrote it; as it came if it is encrypted and there is no key for it."""
         event = converted(raw, Event)
-        if event.type != SEALED or event.is_empty or event.sender == self._me:
+        if event.type != SEALED or event.is_empty or event.sender == self._me or event.state_key is not None:
             return event
         device = await self._ciphers.device()
         clear = await device.opened(room, msgspec.to_builtins(event)) if device else None
