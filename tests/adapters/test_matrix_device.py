@@ -90,7 +90,7 @@ async def a_device(server: Homeserver, chest: Chest | None = None) -> tuple[Devi
     machine = await device.open()
     machine.account.shared = True
     machine.save_account()
-    await device._ring.keep()
+    await device.ring.keep()
     return device, machine
 
 
@@ -171,8 +171,8 @@ async def test_keys_that_came_are_told_though_another_process_changes_the_same(m
     async def raced(self: Device, machine: Olm, batch: Json) -> None:
         monkeypatch.setattr(Device, "_fill", fill)
         await a_device(Told(ann), chest)
-        self._ring.save_account(machine.account)
-        await self._ring.keep()
+        self.ring.save_account(machine.account)
+        await self.ring.keep()
 
     monkeypatch.setattr(Device, "_fill", raced)
     batch = {"to_device": {"events": [ann.gives(machine, ROOM)]}}

@@ -15,6 +15,7 @@ from segue.adapters.matrix.encryption.device import Device
 from segue.adapters.matrix.encryption.keyring import Keyring
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.core.accounts import Reach
+from segue.core.contracts.adapters import Accepted
 from segue.core.contracts.lockers import Thing
 from segue.core.contracts.probes import Point
 from segue.core.lanes import Address
@@ -156,7 +157,7 @@ async def test_a_gateway_that_is_killed_around_a_send_doubles_nothing_and_uses_n
     killed, post, unkept = asyncio.Event(), Device._post, list[str]()
 
     async def dies(self: Device, messages: Json) -> None:
-        unkept.extend(self._ring.changed)
+        unkept.extend(self.ring.changed)
         if not killed.is_set():
             killed.set()
             await asyncio.Event().wait()
@@ -202,11 +203,8 @@ async def test_processes_that_speak_by_turns_take_no_step_of_a_ratchet_twice(
         assert {one["text"] for one in await eve.does("sees", room=room, count=6)} == {*said, "one", "another"}
 
 
-async def test_what_cannot_be_read_is_said_once_and_a_key_that_comes_late_opens_what_waits(
-    town: MatrixHarness, eve: Encrypting, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("segue.adapters.matrix.ciphers._PATIENCE", 0.2)
-    monkeypatch.setattr("segue.adapters.matrix.adapter._SOON", 200)
+def late_keys(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], asyncio.Event]:
+    """Keys that are on their way while an event is set."""
     sync, held, hold = Homeserver.sync, list[Any](), asyncio.Event()
 
     async def late(self: Homeserver, since: str, wait: int) -> Json:
@@ -219,6 +217,53 @@ async def test_what_cannot_be_read_is_said_once_and_a_key_that_comes_late_opens_
         return batch
 
     monkeypatch.setattr(Homeserver, "sync", late)
+    return held, hold
+
+
+async def test_a_message_is_taken_in_though_the_gateway_ended_just_when_its_key_came(
+    town: MatrixHarness, eve: Encrypting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox, (held, hold) = Inbox(), late_keys(monkeypatch)
+
+    async def ends(_: object) -> Accepted:
+        raise Disconnected("that is all")
+
+    async with town.deliver(town.adapter(), inbox.accept):
+        room = await entered(town, eve)
+        hold.set()
+        await eve.says(room, "its key is late")
+        await until(lambda: bool(held) and any(name.startswith("unread/") for name in town.chest.things))
+    hold.clear()
+    with pytest.raises(Disconnected, match="that is all"):
+        await town.adapter().run(Given(ends, town.cursor))
+    async with town.deliver(town.adapter(), inbox.accept):
+        await inbox.gets("its key is late")
+
+
+async def test_what_its_author_takes_back_before_it_can_be_read_is_not_answered(
+    town: MatrixHarness, eve: Encrypting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox, (_, hold) = Inbox(), late_keys(monkeypatch)
+    async with town.deliver(town.adapter(), inbox.accept):
+        room = await entered(town, eve)
+        hold.set()
+        slip = await eve.says(room, "a slip")
+        await eve.says(room, "what I meant")
+        await until(lambda: sum(name.startswith("unread/") for name in town.chest.things) == 2)
+        await eve.user.call("PUT", f"/rooms/{room}/redact/{slip}/1")
+        await until(lambda: any(arrival.deletes == slip for arrival in inbox.arrivals))
+        hold.clear()
+        await inbox.gets("what I meant")
+        await until(lambda: not any(name.startswith("unread/") for name in town.chest.things))
+    assert "a slip" not in inbox.texts
+
+
+async def test_what_cannot_be_read_is_said_once_and_a_key_that_comes_late_opens_what_waits(
+    town: MatrixHarness, eve: Encrypting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("segue.adapters.matrix.ciphers._PATIENCE", 0.2)
+    monkeypatch.setattr("segue.adapters.matrix.adapter._SOON", 200)
+    held, hold = late_keys(monkeypatch)
     room = await eve.room(town.bot, direct=True)
     # mautrix gives its keys to those alone who are there.
     await eve.says(room, "before it came")

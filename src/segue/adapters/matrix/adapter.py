@@ -80,7 +80,7 @@ class Matrix:
                 )
             self._rooms.forget()
             await self._ciphers.begin()
-            await self._incoming.recall()
+            await self._incoming.recall(intake.accept)
             since, wait = await intake.cursor.read(), 0
             while True:
                 batch = await self._server.sync(since, wait)

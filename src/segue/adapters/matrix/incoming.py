@@ -5,7 +5,7 @@ and is told by its events' ids.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -60,9 +60,11 @@ class Incoming:
         self.unread.kept.remember(locker)
         self._invitations.kept.remember(locker)
 
-    async def recall(self) -> None:
+    async def recall(self, accept: Accept) -> None:
         await self.unread.recall()
         await self._invitations.kept.recall()
+        # A key may have come just before the end of the life in which it did.
+        await self._open({(one.room, one.session) for one in self.unread.kept.values.values()}, accept)
 
     async def take(self, batch: Json, since: str, accept: Accept) -> None:
         """Take a batch that follows this token; in the first one ever, what was said before isn't answered."""
@@ -78,9 +80,15 @@ class Incoming:
 
     async def _take_keys(self, batch: Json, accept: Accept) -> None:
         """Take what came for the bot's device before all else, and the messages that waited for it."""
+        if device := await self._ciphers.device():
+            await self._open(await device.heed(batch), accept)
+
+    async def _open(self, sessions: Iterable[tuple[str, str]], accept: Accept) -> None:
+        """Take in the messages that waited for the keys of these sessions, as far as they are there."""
         device = await self._ciphers.device()
-        for room, session in await device.heed(batch) if device else []:
-            for name, raw in self.unread.of(room, session):
+        for room, session in sessions:
+            opens = device and await device.ring.room_keys(room, session)
+            for name, raw in self.unread.of(room, session) if opens else ():
                 await self._take_in(room, raw, accept)
                 await self.unread.kept.drop(name)
 
@@ -193,6 +201,8 @@ class Incoming:
         if not (named := event.redacts or text_in(event.content, "redacts")):
             return None
         deleted = await self._cited(id, named)
+        if deleted and deleted.sender == event.sender:
+            await self.unread.kept.drop(f"{id}/{named}")
         address = self._account.address(id, deleted.related("m.thread") if deleted else "")
         return self._arrived(address, await self._rooms.get(id), event, parts=(), deletes=named)
 

@@ -62,15 +62,15 @@ class Device:
 
     def __init__(self, server: Homeserver, ring: Keyring) -> None:
         self._server = server
-        self._ring = ring
+        self.ring = ring
         self._asked: dict[str | tuple[str, str], float] = {}
         self.one_at_a_time = asyncio.Lock()
         self.machine: Olm | None = None
 
     async def open(self) -> Olm:
         if self.machine is None:
-            await self._ring.open()
-            self.machine = Olm(self._server.user, self._ring.device, self._ring)
+            await self.ring.open()
+            self.machine = Olm(self._server.user, self.ring.device, self.ring)
             self._asked.clear()
         self.machine.inbound_group_store = GroupSessionStore()  # keys of rooms are read when they are needed
         return self.machine
@@ -86,7 +86,7 @@ class Device:
             raise SendNever(f"the keys of {me}'s device {id} are lost, or with another program. {fix}")
         if not machine.account.shared:
             device = (await self._publish(machine, fresh=True))["device_keys"]
-        return await vouch(self._server, self._ring, told, device)
+        return await vouch(self._server, self.ring, told, device)
 
     @alone
     async def heed(self, machine: Olm, batch: Json) -> list[tuple[str, str]]:
@@ -95,7 +95,7 @@ class Device:
         for user in (*listed(lists.get("changed")), *listed(lists.get("left"))):
             self._doubt(machine, str(user))
         came = [key for raw in events_in(batch, "to_device") if (key := await self._take(machine, raw))]
-        await self._ring.keep()
+        await self.ring.keep()
         try:
             if machine.wedged_devices:  # with which it begins anew, since their messages can't be read any more
                 await self._claim(machine, machine.get_users_for_key_claiming())
@@ -117,14 +117,14 @@ class Device:
         except _NONSENSE as error:
             log.warning("something that was sent to the device can't be read: %s", error)
             return None
-        self._ring.save_account(machine.account)  # the one-time key that opened a session is out of it only now
+        self.ring.save_account(machine.account)  # the one-time key that opened a session is out of it only now
         if not isinstance(got, RoomKeyEvent) or len(got.room_id) > _LONGEST or not got.room_id.isprintable():
             return None
         key = machine.inbound_group_store.get(got.room_id, got.sender_key, got.session_id)
         for _ in range(2 if key else 0):
             device = machine.device_store.device_from_sender_key(got.sender, got.sender_key)
             if device and device.ed25519 == key.ed25519:
-                await self._ring.save_room_key(key, got.sender)
+                await self.ring.save_room_key(key, got.sender)
                 return got.room_id, got.session_id
             self._doubt(machine, got.sender)
             await self._query(machine, [got.sender])
@@ -148,13 +148,13 @@ class Device:
             signed = {"key": key.to_base64(), "fallback": True}
             signature = {machine.user_id: {f"ed25519:{machine.device_id}": machine.sign_json(signed)}}
             keys["fallback_keys"] = {f"{_SIGNED}:{id}": signed | {"signatures": signature}}
-        self._ring.save_account(machine.account)
-        await self._ring.keep()
+        self.ring.save_account(machine.account)
+        await self.ring.keep()
         await self._server.call("POST", ("keys", "upload"), keys)
         machine.account.shared = True
         machine.mark_keys_as_published()
-        self._ring.save_account(machine.account)
-        await self._ring.keep()
+        self.ring.save_account(machine.account)
+        await self.ring.keep()
         return keys
 
     def forget(self) -> None:
@@ -200,7 +200,7 @@ class Device:
             session.max_age = timedelta(milliseconds=_at_most(rotation.get("rotation_period_ms"), 604_800_000))
         session.shared = False  # so that nio gives it to those alone who haven't got it
         for given, body in machine.share_group_session_parallel(room, users):
-            await self._ring.keep()
+            await self.ring.keep()
             await self._post(body["messages"])
             session.users_shared_with |= given
         session.mark_as_shared()
@@ -224,7 +224,7 @@ class Device:
                     machine.handle_response(KeysClaimResponse({user: {id: key}}, {}))
                 except _NONSENSE as error:
                     log.warning("the one-time key of %s's device %s can't be used: %s", user, id, error)
-        await self._ring.keep()
+        await self.ring.keep()
 
     async def _asked_for(self, verb: str, name: str, asked: dict[str, Any]) -> Json:
         told = inside(await self._server.call("POST", ("keys", verb), {name: asked}), name) if asked else {}
@@ -246,7 +246,7 @@ class Device:
     async def opened(self, machine: Olm, room: str, raw: Json) -> Json | None:
         """An event in the clear; None if its key isn't there; raises `Invalid` if it is no message of its sender's."""
         sealed, sender = inside(raw, "content"), raw["sender"]
-        if not (keys := await self._ring.room_keys(room, str(sealed.get("session_id")))):
+        if not (keys := await self.ring.room_keys(room, str(sealed.get("session_id")))):
             return None
         if (key := keys.get(sender)) is None:
             raise Invalid("event", f"its key isn't {sender}'s", "Nobody can have sent it so.")
