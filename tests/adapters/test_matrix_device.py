@@ -82,6 +82,8 @@ class Told(Homeserver):
                 return {"one_time_keys": {ANN: {id: self.one_time[id] for id in body["one_time_keys"][ANN]}}}
             case "sendToDevice":
                 self.given += body["messages"].get(ANN, [])
+            case _:
+                pass
         return {}
 
 

@@ -358,7 +358,7 @@ async def test_keys_that_another_client_made_vouch_for_the_device_by_their_recov
             keys = msgspec.structs.replace(town.keys, recovery=Secret(given))
             adapter = keys.adapter("main", Folder(town.folder))
             async with town.deliver(adapter, Inbox().accept):
-                await until(lambda adapter=adapter: adapter._ciphers._follows)  # type: ignore[misc]
+                await until(lambda adapter=adapter: adapter._ciphers.follows)  # type: ignore[misc]
                 await town.settles()
             assert any(trouble in one for one in adapter.troubles) if trouble else adapter.troubles == []
             await adapter.close()

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from uuid import uuid4
 
-from segue.adapters.matrix.ciphers import INSTALL, Ciphers, is_installed
+from segue.adapters.matrix.ciphers import Ciphers
 from segue.adapters.matrix.content import edited, fits, mention, message
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.incoming import Incoming
@@ -67,27 +67,31 @@ class Matrix:
     @property
     def troubles(self) -> Sequence[str]:
         """The rooms that it can't come into, and what is in the way of encryption."""
-        hindrances = (self._ciphers.trouble, INSTALL if self._incoming.refuses and not is_installed() else "")
-        return [*self._invitations.troubles, *filter(None, hindrances)]
+        return [*self._invitations.troubles, *filter(None, [self._ciphers.trouble])]
 
     async def run(self, intake: Intake) -> None:
         """Follow the sync; its token moves on once everything before it was accepted."""
-        with connecting(), self._ciphers.following():
-            owner, _ = await self._server.whoami()
-            if owner != self._server.user:  # the agent would answer itself
-                raise Disconnected(
-                    f"the access token is {owner}'s, not {self._server.user}'s. Put one of the two right."
-                )
-            self._rooms.forget()
-            await self._ciphers.begin()
-            await self._incoming.recall(intake.accept)
-            since, wait = await intake.cursor.read(), 0
-            while True:
-                batch = await self._server.sync(since, wait)
-                intake.connected()
-                await self._incoming.take(batch, since, intake.accept)
-                since, wait = str(batch["next_batch"]), _SOON if self._incoming.unread.hurry else _WAIT
-                await intake.cursor.keep(since)
+        self._ciphers.follows = True
+        try:
+            with connecting():
+                await self._follow(intake)
+        finally:
+            self._ciphers.follows = False
+
+    async def _follow(self, intake: Intake) -> None:
+        owner, _ = await self._server.whoami()
+        if owner != self._server.user:  # the agent would answer itself
+            raise Disconnected(f"the access token is {owner}'s, not {self._server.user}'s. Put one of the two right.")
+        self._rooms.forget()
+        await self._ciphers.begin()
+        await self._incoming.recall(intake.accept)
+        since, wait = await intake.cursor.read(), 0
+        while True:
+            batch = await self._server.sync(since, wait)
+            intake.connected()
+            await self._incoming.take(batch, since, intake.accept)
+            since, wait = str(batch["next_batch"]), _SOON if self._incoming.unread.hurry else _WAIT
+            await intake.cursor.keep(since)
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message; the homeserver knows a transaction that it has seen."""

@@ -6,8 +6,6 @@ Law: nothing but the line that says so goes in the clear into a room that ever w
 import asyncio
 import hashlib
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -46,7 +44,8 @@ class Ciphers:
         self._rooms = rooms
         self._locker: Locker = NoLocker()
         self._device: Device | None = None
-        self._follows = False
+        self.follows = False
+        """Whether changes of rooms and devices are told to this process."""
         self._looked = 0.0
         self.trouble = ""
         """What is in the way of encryption, in a sentence for the host."""
@@ -74,17 +73,9 @@ class Ciphers:
             except SendNever as error:
                 self._device, self.trouble = None, str(error)
 
-    @contextmanager
-    def following(self) -> Iterator[None]:
-        self._follows = True
-        try:
-            yield
-        finally:
-            self._follows = False
-
     def look(self) -> None:
         """Look everything up again, unless changes are told."""
-        if not self._follows and time.monotonic() - self._looked > _FRESH:
+        if not self.follows and time.monotonic() - self._looked > _FRESH:
             self._looked = time.monotonic()
             self._rooms.forget()
             if self._device:

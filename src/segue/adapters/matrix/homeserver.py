@@ -145,7 +145,7 @@ class Homeserver:
             await self.call("POST", path, {**keys, "auth": {**self._proof, "session": error.session}})
 
     async def upload(self, name: str, media: str, content: bytes) -> str:
-        told = await self.call("POST", ("upload",), content, {"filename": name}, api="media", media=media)
+        told = await self.call("POST", ("upload",), content, {"filename": name}, media=media)
         return _text(told, "content_uri")
 
     async def media(self, mxc: str) -> str:
@@ -176,13 +176,12 @@ class Homeserver:
         body: Json | bytes = b"",
         query: Mapping[str, str] | None = None,
         *,
-        api: str = "client",
-        media: str = "application/json",
+        media: str = "",
         slowest: float = 0.0,
     ) -> Any:
-        there = "/".join(quote(part, safe="") for part in (api, "v3", *path))
-        asked = f"/_matrix/{there}?{urlencode(query or {})}"
-        answer = await self._web.call(method, asked, body, {"Content-Type": media, **self._opens}, slowest)
+        there = "/".join(quote(part, safe="") for part in ("media" if media else "client", "v3", *path))
+        asked, headers = f"/_matrix/{there}?{urlencode(query or {})}", {"Content-Type": media or "application/json"}
+        answer = await self._web.call(method, asked, body, headers | self._opens, slowest)
         told = self._web.told(answer)
         if answer.status == _OK:
             return told

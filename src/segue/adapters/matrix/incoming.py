@@ -6,13 +6,14 @@ and is told by its events' ids.
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from segue.adapters.matrix.ciphers import ENCRYPTED, Ciphers, Unread
+from segue.adapters.matrix.ciphers import ENCRYPTED, INSTALL, Ciphers, Unread
 from segue.adapters.matrix.content import message
 from segue.adapters.matrix.events import SEALED, Content, Event, Opened, became, events_in
 from segue.adapters.matrix.homeserver import PRIVATE_CHATS, Homeserver, Json
@@ -21,10 +22,10 @@ from segue.adapters.matrix.rooms import Room, Rooms
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import BEGINNING, Attachments, Tries
 from segue.adapters.shared.decoding import inside, text_in
-from segue.adapters.shared.drawers import Drawer
+from segue.adapters.shared.drawers import Kept
 from segue.adapters.shared.lookups import Recent
 from segue.core.contracts.adapters import Accept, Files, Unfetched
-from segue.core.contracts.lockers import Locker, NoLocker
+from segue.core.contracts.lockers import Locker
 from segue.core.lanes import Address
 from segue.core.messages import Arrival, Citation, File, Text
 from segue.core.values import converted
@@ -51,18 +52,15 @@ class Incoming:
         self._attachments = Attachments(files, server.limits)
         self._tries = Tries()
         self.unread = Unread()
-        self._said = Drawer(NoLocker(), "said/")
-        self.refuses = False
-        """Whether somebody speaks in an encrypted room, and can't be read."""
+        self._said = Kept("said/", str)
 
     def remember(self, locker: Locker) -> None:
-        self._said = Drawer(locker, "said/")
-        self.unread.kept.remember(locker)
-        self._invitations.kept.remember(locker)
+        for kept in (self._said, self.unread.kept, self._invitations.kept):
+            kept.remember(locker)
 
     async def recall(self, accept: Accept) -> None:
-        await self.unread.recall()
-        await self._invitations.kept.recall()
+        for kept in (self._said, self.unread, self._invitations.kept):
+            await kept.recall()
         # A key may have come just before the end of the life in which it did.
         await self._open({(one.room, one.session) for one in self.unread.kept.values.values()}, accept)
 
@@ -70,18 +68,15 @@ class Incoming:
         """Take a batch that follows this token; in the first one ever, what was said before isn't answered."""
         if any(inside(event).get("type") == PRIVATE_CHATS for event in events_in(batch, "account_data")):
             self._rooms.forget()
-        await self._take_keys(batch, accept)
+        # What came for the bot's device opens all else.
+        if device := await self._ciphers.device():
+            await self._open(await device.heed(batch), accept)
         await self._invitations.take(batch, accept)
         for room, joined in inside(batch, "rooms", "join").items() if since else ():
             for raw in (*events_in(joined, "state"), *await self._told(room, inside(joined, "timeline"), since)):
                 await self._take_in(room, raw, accept)
         for room in self.unread.overdue:
             await self._say_once(room, "unread", _UNREAD, partial(self._ciphers.put, room, f"unread/{room}"))
-
-    async def _take_keys(self, batch: Json, accept: Accept) -> None:
-        """Take what came for the bot's device before all else, and the messages that waited for it."""
-        if device := await self._ciphers.device():
-            await self._open(await device.heed(batch), accept)
 
     async def _open(self, sessions: Iterable[tuple[str, str]], accept: Accept) -> None:
         """Take in the messages that waited for the keys of these sessions, as far as they are there."""
@@ -224,12 +219,9 @@ class Incoming:
     async def _look_up(self, room: str, id: str) -> Event | None:
         """An event that another one names; None if there is none in this room."""
         if (room, id) not in self._looked_up:
-            raw = await self._server.event(room, id)
-            try:
-                self._looked_up[room, id] = await self._read(room, raw)
-            except (msgspec.ValidationError, Invalid):
-                return None
-        return self._looked_up[room, id]
+            with suppress(msgspec.ValidationError, Invalid):
+                self._looked_up[room, id] = await self._read(room, await self._server.event(room, id))
+        return self._looked_up.get((room, id))
 
     async def _fetch(self, files: list[File], key: Json | None) -> list[File | str]:
         """The files of a message; one may be on another homeserver, which may be gone for good."""
@@ -249,15 +241,14 @@ class Incoming:
         """Whether nothing in an encrypted room can be read; it is said there, once."""
         if await self._ciphers.device() is not None:
             return False
-        self.refuses = True
+        self._ciphers.trouble = self._ciphers.trouble or INSTALL
         if await self._say_once(room, "refused", ENCRYPTED, partial(self._server.send, room, "org.segue.refused")):
             log.warning("%s: %s is encrypted, and isn't answered", self._account, room)
         return True
 
     async def _say_once(self, room: str, about: str, text: str, send: Callable[[Json], Awaitable[str]]) -> bool:
         """Say something that a room needs to hear but once; whether that was now."""
-        name = f"{about}/{room}"
-        if name in await self._said.read(name):
+        if f"{about}/{room}" in self._said.values:
             return False
         try:
             await send(message(text) | {"msgtype": "m.notice"})
@@ -265,5 +256,5 @@ class Incoming:
             log.warning("%s: %s can't be told so: %s", self._account, room, error)
             if not isinstance(error, SendNever):
                 return False  # the next batch brings another try
-        await self._said.keep({name: "said"})
+        await self._said.put(f"{about}/{room}", "said")
         return True

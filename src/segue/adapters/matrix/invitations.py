@@ -75,19 +75,17 @@ class Invitations:
 
     async def take(self, batch: Json, accept: Accept) -> None:
         """Follow the invitations of a batch and those that are due, and forget the rooms that the bot is out of."""
-        me = self._server.user
         for room, invited in inside(batch, "rooms", "invite").items():
             told = understood(events_in(invited, "invite_state"), Told, "a room")
-            created = [event.content for event in told if event.type == "m.room.create"]
-            former = text_in(created[0], "predecessor", "room_id") if created else ""
+            former = next((text_in(e.content, "predecessor", "room_id") for e in told if e.type == "m.room.create"), "")
             for event in told:
-                if event.type == "m.room.member" and event.state_key == me:
+                if event.type == "m.room.member" and event.state_key == self._server.user:
                     asks = Asks.PRIVATE if event.content.get("is_direct") is True else Asks.ROOM
                     await self._try(Invitation(asks, room, event.sender, str(batch["next_batch"]), former), accept)
         for room, left in inside(batch, "rooms", "leave").items():
             self._rooms.leave(room)
             for event in understood(events_in(left, "timeline"), Told, "a room"):
-                if event.type == "m.room.member" and event.state_key == me != event.sender:
+                if event.type == "m.room.member" and event.state_key == self._server.user != event.sender:
                     log.warning("%s was removed from %s by %s", self._account, room, event.sender)
             await self.kept.drop(room)
         for invitation in list(self.kept.values.values()):

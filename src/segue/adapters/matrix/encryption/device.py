@@ -63,7 +63,7 @@ class Device:
     def __init__(self, server: Homeserver, ring: Keyring) -> None:
         self._server = server
         self.ring = ring
-        self._asked: dict[str | tuple[str, str], float] = {}
+        self._asked: dict[tuple[str, str], float] = {}
         self.one_at_a_time = asyncio.Lock()
         self.machine: Olm | None = None
 
@@ -216,7 +216,7 @@ class Device:
             machine.handle_response(KeysQueryResponse({user: sound}, {}))
 
     async def _claim(self, machine: Olm, missing: dict[str, list[str]]) -> None:
-        due = {user: {id: _SIGNED for id in ids if self._is_due((user, id))} for user, ids in missing.items()}
+        due = {user: {id: _SIGNED for id in ids if self._is_due(user, id)} for user, ids in missing.items()}
         told = await self._asked_for("claim", "one_time_keys", {user: ids for user, ids in due.items() if ids})
         for user, devices in told.items():
             for id, key in inside(devices).items():
@@ -229,15 +229,15 @@ class Device:
     async def _asked_for(self, verb: str, name: str, asked: dict[str, Any]) -> Json:
         told = inside(await self._server.call("POST", ("keys", verb), {name: asked}), name) if asked else {}
         for user, ids in asked.items():  # if the call failed, nobody was asked
-            self._asked |= dict.fromkeys([(user, id) for id in ids] or [user], time.monotonic())
+            self._asked |= {(user, id): time.monotonic() for id in ids or [""]}
         return told
 
-    def _is_due(self, what: str | tuple[str, str]) -> bool:
-        return time.monotonic() - self._asked.get(what, -_AGAIN) >= _AGAIN
+    def _is_due(self, user: str, id: str = "") -> bool:
+        return time.monotonic() - self._asked.get((user, id), -_AGAIN) >= _AGAIN
 
     def _doubt(self, machine: Olm, user: str) -> None:
         machine.users_for_key_query.add(user)
-        self._asked.pop(user, None)
+        self._asked.pop((user, ""), None)
 
     async def _post(self, messages: Json) -> None:
         await self._server.call("PUT", ("sendToDevice", SEALED, uuid4().hex), {"messages": messages})
