@@ -40,7 +40,7 @@ from segue.core.messages import (
     plain_text,
 )
 from segue.core.values import Secret
-from segue.errors import Disconnected, Invalid, MessageGone, SendLater, SendNever, SendUnsure, StoreFull
+from segue.errors import Disconnected, Invalid, MessageGone, SendLater, SendNever, SendUnsure, StoreError, StoreFull
 from segue.testing import HandClock, Inbox, Shelf, post
 from segue.testing.harness import Given, living
 from tests.servers.crabline import BOT, TOKEN, Between, refusal, telegram
@@ -94,6 +94,26 @@ def test_an_edit_names_what_it_edits_and_has_keys_of_its_own() -> None:
     first, edited = arrival(update()), arrival({**update("edited_message", text="hullo"), "update_id": 901})
     assert (edited.edits, plain_text(edited.parts)) == ("7", "hullo")
     assert not set(first.keys) & set(edited.keys)
+
+
+async def test_an_edit_that_changes_no_word_is_none(there: tuple[Between, Telegram]) -> None:
+    """Telegram tells of a message as edited when somebody reacts to it, for instance."""
+    (_, adapter), inbox, updates = there, Inbox(), itertools.count(900)
+
+    async def comes(kind: str, **more: Any) -> list[str]:
+        await adapter.take({**update(kind, **more), "update_id": next(updates)}, inbox.accept)
+        return inbox.texts
+
+    assert await comes("message") == ["hello"]
+    assert await comes("edited_message") == ["hello"]
+    inbox.refusals = 1
+    with pytest.raises(StoreError):
+        await comes("edited_message", text="hullo")
+    assert await comes("edited_message", text="hullo") == ["hello", "hullo"]
+    assert await comes("edited_message", text="hullo") == ["hello", "hullo"]
+    assert await comes("edited_message") == ["hello", "hullo", "hello"]
+    assert await comes("edited_message", chat=GROUP) == ["hello", "hullo", "hello", "hello"], "it is another message"
+    assert await comes("edited_message", message_id=8) == ["hello", "hullo", *["hello"] * 3], "nobody knows what it was"
 
 
 def test_a_reply_to_the_agent_quotes_and_mentions_it() -> None:

@@ -20,7 +20,7 @@ from segue.adapters.shared.attachments import Attachments
 from segue.adapters.shared.background import beside
 from segue.adapters.shared.decoding import decode
 from segue.adapters.shared.downloads import Limits
-from segue.adapters.shared.lookups import Lookups
+from segue.adapters.shared.lookups import Lookups, Recent
 from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.threads import Openings
 from segue.adapters.shared.webhooks import door, posted_json, prove
@@ -76,6 +76,8 @@ class Telegram:
         self._openings = Openings()
         self._albums: deque[str] = deque(maxlen=100)
         """Those of which a picture named the agent; the pictures of one come right after each other."""
+        self._said: Recent[tuple[str, str], int] = Recent()
+        """What was taken in last, as a hash, by chat and message."""
         outgoing = Outgoing(files, self._api, rich=rich)
         self.send, self.edit, self.is_placeholder = outgoing.send, outgoing.edit, outgoing.is_placeholder
         self.fits, self.ids_after = fits, ids_after
@@ -126,6 +128,9 @@ class Telegram:
         arrived = await self._own.or_letter(self._read(raw, await self.who()), raw)
         if arrived is not None:
             await accept(arrived)
+        said = arrived.arrival if isinstance(arrived, Unfetched) else arrived
+        if isinstance(said, Arrival) and _content(said):
+            self._said[_message(said)] = _content(said)
         if isinstance(arrived, Arrival) and arrived.pressed:
             await self._let_go(arrived, arrived.pressed)
 
@@ -150,7 +155,8 @@ class Telegram:
         if message and not me.can_read_all_group_messages:
             me = replace(me, can_read_all_group_messages=await self._sees_all(message, me))
         arrival = read(update, raw, self._own, me, self._clock())
-        if arrival is None:
+        # An edit may be told though nothing was edited, when somebody reacts to a message for instance.
+        if arrival is None or (arrival.edits and self._said.get(_message(arrival)) == _content(arrival)):
             return None
         if arrival.album and arrival.mentions_agent:
             self._albums.append(arrival.album)
@@ -207,6 +213,16 @@ class Telegram:
                 where = "private chats with this bot: @BotFather turns them on"
             raise SendNever(f"There are no topics in {where}. ({error})") from error
         return self._own.address(parent.chat, str(topic["message_thread_id"]))
+
+
+def _message(arrival: Arrival) -> tuple[str, str]:
+    """The message that something says or changes."""
+    return arrival.place.address.chat, arrival.edits or arrival.message
+
+
+def _content(arrival: Arrival) -> int:
+    """What a message says, as a hash; 0 if it says nothing."""
+    return hash((arrival.parts, arrival.cites)) if arrival.parts or arrival.cites else 0
 
 
 class TelegramByWebhook(Telegram):
