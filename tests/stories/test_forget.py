@@ -42,7 +42,7 @@ async def test_a_reply_takes_the_exchange_and_leaves_a_stone(square: Square) -> 
         session = await square.session()
         asked, receipt = await agreed(square, "/forget", quoting=square.message(f"my secret is {CANARY}"))
         assert asked == (
-            "This takes the exchange: 2 messages. Nothing brings it back. Type /yes within five minutes to have it "
+            "This deletes the exchange: 2 messages. Nothing brings it back. Type /yes within five minutes to have it "
             "forgotten, /no to keep it."
         )
         assert receipt.startswith("Forgotten: 2 messages.\nNot in my reach: your own messages on ")
@@ -101,7 +101,7 @@ async def test_a_session_goes_whole_and_the_place_begins_anew(square: Square) ->
         await square.says(f"/resume The {CANARY}")
         gone = await square.session()
         asked, receipt = await agreed(square, "/forget session")
-        assert asked.startswith(f"This takes “The {CANARY}” whole: 4 messages. Nothing brings it back.")
+        assert asked.startswith(f"This deletes “The {CANARY}” whole: 4 messages. Nothing brings it back.")
         assert receipt.startswith("Forgotten: 4 messages.")
         ann = await square.store.person(square.ann.identity)
         assert [session.id for session in await square.store.sessions(ann)] == [branch.id]

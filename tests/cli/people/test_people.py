@@ -117,9 +117,9 @@ def test_keys_are_replaced_and_browsers_signed_out(home: Home) -> None:
 def test_a_person_is_forgotten_with_all_that_they_said(home: Home) -> None:
     refused = home.segue("people", "forget", "http.alpha/eve", said="n\n")
     assert refused.exit_code == 1
-    assert "This takes 1 sessions of http.alpha/eve" in refused.stdout
+    assert "This deletes 1 session of http.alpha/eve" in refused.stdout
     done = home.segue("people", "forget", "http.alpha/eve", "--yes").stdout
-    assert done.startswith("Forgotten: 1 sessions and exchanges")
+    assert done.startswith("Forgotten: 1 session or exchange, their name")
     assert "copies and backups of the database file" in done
     for word in (b"recipe", b"Eve"):
         for part in ("segue.db", "segue.db-wal"):

@@ -94,8 +94,8 @@ def _told(target: Tip, going: Extent) -> Transaction[str]:
     things += [counted(len(going.notes), "note", "notes")] if going.notes else []
     things += [counted(len(going.files), "file", "files")] if going.files else []
     if target.n:
-        return f"This takes the exchange: {', '.join(things)}."
+        return f"This deletes the exchange: {', '.join(things)}."
     session = yield from sessions.known(target.session)
     children = len(going.sessions) - 1
     things += [counted(children, "child session", "child sessions")] if children else []
-    return f"This takes {name(session)} whole: {', '.join(things)}."
+    return f"This deletes {name(session)} whole: {', '.join(things)}."

@@ -4,6 +4,7 @@ import time
 
 import click
 
+from segue.changes.commands.request import counted
 from segue.changes.forgetting import erasure
 from segue.changes.forgetting.erasure import Cause, Reason
 from segue.changes.people import register
@@ -31,7 +32,8 @@ async def forget(person: str, *, yes: bool) -> None:
     async with opened() as (store, host):
         found = await store.driver.read(register.find, person)
         own = await store.driver.read(sessions.owned, found, _MOST, None, 0.0)
-        words = f"This takes {len(own)} sessions of {printable(person)}, and what they said in others'."
+        theirs = counted(len(own), "session", "sessions")
+        words = f"This deletes {theirs} of {printable(person)}, and what they said in others'."
         if not yes:
             click.confirm(f"{words} Nothing brings it back. Go on?", abort=True)
         reason = Reason(host.id, Cause.HOST, time.time())
@@ -42,6 +44,7 @@ async def forget(person: str, *, yes: bool) -> None:
         cleaner = Cleaner(store.driver, {}, GatewaySettings(data=data), time.time, lambda: None)
         while await cleaner.once():
             """There is more to clean."""
-    click.echo(f"Forgotten: {taken} sessions and exchanges, their name, and dead letters of theirs.")
+    gone = counted(taken, "session or exchange", "sessions and exchanges")
+    click.echo(f"Forgotten: {gone}, their name, and dead letters of theirs.")
     left = "messages on platforms, providers' copies, agents' own sessions, exports that were sent"
     click.echo(f"Not in reach: {left}; {'; '.join(store.driver.copies)}.")
