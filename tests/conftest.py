@@ -5,7 +5,6 @@ import contextlib
 import shutil
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -104,10 +103,11 @@ def today(postgres: Postgres) -> str:
     return name
 
 
-@pytest.fixture
-def emptied(postgres: Postgres, today: str) -> Callable[[], None]:
+@pytest.fixture(scope="session")
+def emptied(postgres: Postgres, today: str) -> Iterator[Callable[[], None]]:
     """Takes out of that database what is in it."""
-    return partial(postgres.empty_database, today)
+    with postgres.emptying(today) as empty:
+        yield empty
 
 
 @pytest.fixture

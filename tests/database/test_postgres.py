@@ -368,7 +368,7 @@ async def test_a_commit_waits_for_the_disk_whatever_the_server_was_told(postgres
 @pytest.fixture
 def narrow_dsn(postgres: Postgres) -> Iterator[str]:
     """A database that can keep Latin letters only."""
-    postgres._psql("create database narrow encoding 'LATIN1' template template0 owner segue")
+    postgres.do("create database narrow encoding 'LATIN1' template template0 owner segue")
     yield postgres.dsn("narrow")
     postgres.drop_database("narrow")
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 import asyncpg
@@ -57,7 +58,7 @@ class Postgres:
         self._first = Pool(server.connect_for_transactions, 1)
         """For what is urgent."""
         self._channel = channel
-        self._kinds = {name: _Kind(q.sql, q.order, q.silent, q.reads) for name, q in queries.items()}
+        self._kinds = {name: _kind(query) for name, query in queries.items()}
         self._batches = Batches(queries)
         self._probe = probe
         self._running = 0
@@ -184,6 +185,11 @@ class _Kind(NamedTuple):
     order: tuple[str, ...]
     silent: bool
     reads: bool
+
+
+@cache
+def _kind(query: Compiled) -> _Kind:
+    return _Kind(query.sql, query.order, query.silent, query.reads)
 
 
 class _Course:

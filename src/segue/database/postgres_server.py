@@ -42,6 +42,9 @@ _READ_FROM_BEFORE = """select count(*) from pg_stat_activity
 where backend_xmin is not null and age(backend_xmin) >= age($1::xid) and pid <> pg_backend_pid()
 and (datname is null or datname = current_database())"""
 """How many read the database as it was before a transaction; standbys that tell what they read are among them."""
+# The view of the standard, information_schema.columns, says the same and takes three times as long to plan.
+_COLUMNS = """select c.relname, a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid
+where c.relnamespace = to_regnamespace($1) and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped"""
 _LOOKS, _LOOK = 50, 0.02
 """Looks at that, and seconds between two."""
 _SILENT = "it doesn't answer. See whether it runs and whether the address is right."
@@ -174,9 +177,7 @@ class Server:
 
     async def lacking(self, connection: asyncpg.Connection, version: int) -> str:
         """The first thing that the migrations make and the schema lacks; empty if nothing."""
-        columns = await connection.fetch(
-            "select table_name, column_name from information_schema.columns where table_schema = $1", self.schema
-        )
+        columns = await connection.fetch(_COLUMNS, self.schema)
         return difference(version, shape_of((row[0], row[1]) for row in columns), migrations(SQLITE))
 
     async def scrub(self) -> bool:

@@ -8,6 +8,7 @@ each of its changes runs again, alone.
 import asyncio
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, cast
@@ -144,7 +145,7 @@ class _Worker:
         self._file = file
         self._connection = connection
         self._execute = connection.cursor().execute
-        self._queries = {name: (query.sql, _in_order(query.order), query.counted) for name, query in queries.items()}
+        self._queries = {name: _prepared(query) for name, query in queries.items()}
         self._begin = begin
         self._writes = begin == "begin immediate"
         self._probe = probe
@@ -265,6 +266,12 @@ class _Worker:
             # The log may hold all of it although the disk never said so; after a crash SQLite would believe the log.
             return OutcomeUnknown(f"{self._file.path}: the disk failed during the commit. Look before you repeat it.")
         return self._file.named(error)
+
+
+@cache
+def _prepared(query: Compiled) -> tuple[str, Callable[[Mapping[str, Any]], tuple[Any, ...]], bool]:
+    """A query's text, what brings its arguments into order, and whether it counts; the same for every connection."""
+    return query.sql, _in_order(query.order), query.counted
 
 
 def _in_order(names: tuple[str, ...]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:

@@ -91,7 +91,7 @@ class SqliteFile:
                 _sync_folder(self.path.parent)
                 self._migrate(connection, steps, probe)
                 _write_anew(connection)
-                if self._given is None and "replicas" in shape_in(connection):
+                if self._given is None and connection.table_exists("main", "replicas"):
                     self._clock = set_clock(connection)
                 connection.execute("pragma foreign_keys = on")
             except BaseException:

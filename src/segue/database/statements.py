@@ -180,10 +180,14 @@ def migrations(dialect: Dialect) -> list[tuple[int, str]]:
 
     What only one of them needs stands between `-- only: sqlite` and `-- end`.
     """
+    return [*_steps(dialect)]
 
+
+@cache
+def _steps(dialect: Dialect) -> tuple[tuple[int, str], ...]:
     def keep(found: re.Match[str]) -> str:
         return found["body"] if found["only"] == dialect.name else ""
 
     folder = files("segue.database").joinpath("migrations")
     steps = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
-    return [(int(f.name[:4]), dialect.text(_ONLY.sub(keep, f.read_text("utf-8")))) for f in steps]
+    return tuple((int(f.name[:4]), dialect.text(_ONLY.sub(keep, f.read_text("utf-8")))) for f in steps)
