@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-import shutil
+import gc
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +15,7 @@ from segue.store import open_driver
 from tests import slow
 from tests.postgres import Durability, Postgres, PostgresUnavailable, ensure, folder
 from tests.servers import homeserver
+from tests.today import file_of_today
 
 # The same examples in every run, however slow the machine. `make drill` takes more, new ones each time.
 hypothesis.settings.register_profile(
@@ -69,6 +70,12 @@ def pytest_configure_node(node: Worker) -> None:
     node.workerinput["synapse_home"] = str(node.config.stash[SYNAPSE_HOME])
 
 
+def pytest_collection_finish() -> None:
+    """What was imported stays: the collector of cycles need not look through all of it again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """A test that passed is asked whether it worked too long."""
@@ -99,7 +106,13 @@ def postgres_dsn(postgres: Postgres) -> Iterator[str]:
 def today(postgres: Postgres) -> str:
     """The name of this process' database with today's schema."""
     name = postgres.create_database()
-    _migrate(postgres.dsn(name))
+
+    async def migrate() -> None:
+        await (await open_driver(postgres.dsn(name))).close()
+
+    # In a thread: a test that asks for the fixture while it runs has a loop already.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, migrate()).result()
     return name
 
 
@@ -117,30 +130,13 @@ def today_dsn(postgres: Postgres, today: str, emptied: Callable[[], None]) -> st
     return postgres.dsn(today)
 
 
-@pytest.fixture(scope="session")
-def today_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with today's schema, to be copied."""
-    path = tmp_path_factory.mktemp("today") / "segue.db"
-    _migrate(str(path))
-    return path
-
-
-def _migrate(where: str) -> None:
-    async def run() -> None:
-        await (await open_driver(where)).close()
-
-    # In a thread: a test that asks for the fixture while it runs has a loop already.
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, run()).result()
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where a database with today's schema is, on either kind."""
     if request.param == "postgres":
         dsn: str = request.getfixturevalue("today_dsn")
         return dsn
-    return str(shutil.copy(request.getfixturevalue("today_file"), tmp_path / "segue.db"))
+    return file_of_today(tmp_path / "segue.db")
 
 
 @pytest.fixture

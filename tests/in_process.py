@@ -18,6 +18,7 @@ from segue.runtime.gateway import Gateway
 from segue.store import Store, open_driver
 from segue.testing.personas import Persona
 from segue.testing.platform import Platform
+from tests.today import file_of_today
 
 PUBLIC = AccountSettings(public=True)
 DEFAULT = GatewaySettings()
@@ -47,7 +48,7 @@ async def gateway_on(
     plain: dict[str, Any] = {"accounts": accounts, "poll": 0.25, "grace": 0.0}
     unset = {name: value for name, value in plain.items() if getattr(settings, name) == getattr(DEFAULT, name)}
     settings = replace(settings, **(unset | more))
-    where = where / "segue.db" if isinstance(where, Path) else where
+    where = file_of_today(where / "segue.db") if isinstance(where, Path) else where
     async with AsyncExitStack() as stack:
         gateways = []
         for _ in range(replicas):

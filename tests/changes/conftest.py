@@ -1,12 +1,12 @@
 """Each test of the store runs on both databases."""
 
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.changes.world import Engine, World
+from tests.today import file_of_today
 
 
 @pytest.fixture(params=[Engine.SQLITE, Engine.POSTGRES], ids=lambda engine: engine.value)
@@ -20,7 +20,7 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 def where(engine: Engine, request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of an empty database."""
     if engine is Engine.SQLITE:
-        return str(shutil.copy(request.getfixturevalue("today_file"), tmp_path / "segue.db"))
+        return file_of_today(tmp_path / "segue.db")
     dsn: str = request.getfixturevalue("today_dsn")
     return dsn
 

@@ -23,6 +23,7 @@ from segue.core.transcripts import AGENT, Draft, Entry
 from segue.core.turns import Finish, Reply, Run
 from segue.core.values import PersonId, SessionId, make_id
 from segue.store import Store, open_driver
+from tests.today import file_of_today
 
 BEGINNING = 1_700_000_000.0
 
@@ -116,6 +117,7 @@ class World:
     async def open(cls, engine: Engine, where: str | Path, limits: Limits | None = None) -> World:
         clock = Clock()
         ids = seeded_ids(clock)
+        where = file_of_today(Path(where)) if engine is Engine.SQLITE else where
         store = Store(await open_driver(where), clock, ids, limits)
         return cls(store, clock, ids, engine, str(where), await raw_sql(engine, str(where)))
 

@@ -13,6 +13,7 @@ from segue.cli.main import main
 from segue.core.lanes import Person
 from segue.core.windows import HOSTS
 from segue.store import Store, open_store
+from tests.today import file_of_today
 
 T = TypeVar("T")
 
@@ -37,7 +38,7 @@ class Home:
         """Do something in the store, as the host."""
 
         async def run() -> T:
-            async with await open_store(self.path / "segue.db") as store:
+            async with await open_store(file_of_today(self.path / "segue.db")) as store:
                 return await work(store, await store.person(HOSTS[0], "Ada"))
 
         return asyncio.run(run())

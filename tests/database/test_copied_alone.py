@@ -18,6 +18,7 @@ from segue.testing.personas import WhatsApp
 from tests.forge import kill, start
 from tests.in_process import gateway_on
 from tests.runtime.test_poison import arrival
+from tests.today import file_of_today
 
 
 async def _run(where: str, under_load: Connection) -> None:
@@ -89,7 +90,7 @@ async def test_the_original_goes_on_after_a_kill_and_so_does_a_copy_with_its_log
         assert os.stat(f"{path}-wal").st_size == 0  # noqa: PTH116 -- a look
 
 
-async def test_a_copy_of_a_closed_file_needs_no_log(today_file: Path, tmp_path: Path) -> None:
-    shutil.copyfile(today_file, tmp_path / "segue.db")
+async def test_a_copy_of_a_closed_file_needs_no_log(tmp_path: Path) -> None:
+    file_of_today(tmp_path / "segue.db")
     async with await open_store(tmp_path / "segue.db"):
         """It is whole."""

@@ -1,7 +1,6 @@
 """Stories are told with a town of people and gateways that are processes of their own."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from tests.drills.gateways import Plan, start
 from tests.drills.town import Town
 from tests.forge import kill
 from tests.stories.square import Square
+from tests.today import file_of_today
 
 
 class Stage:
@@ -52,4 +52,4 @@ def square(request: pytest.FixtureRequest, tmp_path: Path) -> Square:
     platform, database = request.param
     if database == "postgres":
         return Square(platform(), request.getfixturevalue("today_dsn"))
-    return Square(platform(), str(shutil.copy(request.getfixturevalue("today_file"), tmp_path / "segue.db")))
+    return Square(platform(), file_of_today(tmp_path / "segue.db"))
