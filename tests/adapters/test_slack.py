@@ -334,6 +334,19 @@ async def test_refusals(world: World, error: str, kind: type[Exception], words: 
         await world.slack.send(a_delivery(AT, "hello"))
 
 
+async def test_what_one_person_is_to_see_comes_in_private_where_slack_refuses_it(world: World) -> None:
+    alone = msgspec.structs.replace(a_delivery(Address("slack", "main", "", CHANNEL, ROOT), "It is well."), only="U1")
+    world.recorded.answers["chat.postEphemeral"] = {"ok": False, "error": "not_in_channel"}
+    assert await world.slack.send(alone) == "1.000001"
+    [post] = world.recorded.called("chat.postMessage")
+    assert (post["channel"], post["text"], "thread_ts" in post) == ("U1", "It is well.", False)
+    world.clock.passes(2.0)
+    world.recorded.answers["chat.postEphemeral"] = {"ok": False, "error": "ratelimited"}
+    with pytest.raises(SendLater):
+        await world.slack.send(alone)
+    assert len(world.recorded.called("chat.postMessage")) == 1
+
+
 async def test_no_more_than_one_message_a_second_in_a_channel(world: World) -> None:
     await world.slack.send(a_delivery(AT, "one"))
     world.clock.passes(-0.5)

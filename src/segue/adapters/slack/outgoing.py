@@ -3,6 +3,7 @@
 Law: each message carries the key of its delivery in its metadata, so that after a crash it is found and not sent again.
 """
 
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -20,6 +21,8 @@ from segue.core.messages import PLACEHOLDER, Delivery
 from segue.core.questions import buttons
 from segue.core.values import Value
 from segue.errors import SendNever
+
+log = logging.getLogger(__name__)
 
 _PAGE, _MOST = 200, 2000
 """Messages of a history that are asked for at once, and in all."""
@@ -54,10 +57,19 @@ class Outgoing:
             return begun
         fields = {"text": await self._text(delivery), **_buttons(delivery.choices)}
         if delivery.only and not there.chat.startswith("D"):
-            return str((await self._write("chat.postEphemeral", there, user=delivery.only, **fields))["message_ts"])
+            return await self._whisper(delivery, fields)
         message = await self._post(there, delivery.key, **fields)
         await self._rest(delivery)
         return message
+
+    async def _whisper(self, delivery: Delivery, fields: Json) -> str:
+        """Show something to one person alone; in their private chat, if the app or the person isn't in the channel."""
+        there, user = delivery.address, delivery.only
+        try:
+            return str((await self._write("chat.postEphemeral", there, user=user, **fields))["message_ts"])
+        except SendNever as error:
+            log.info("what one person alone is to see goes to their private chat: %s", error)
+        return await self._post(replace(there, chat=user, thread=""), delivery.key, **fields)
 
     async def open(self, parent: Address, title: str, key: str) -> Address:
         """Post the root of a thread, unless it is there already."""
