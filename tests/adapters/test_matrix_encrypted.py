@@ -381,7 +381,7 @@ async def test_a_device_whose_keys_are_lost_says_so_and_speaks_in_the_clear_else
         await ann.says(room, "hello")
         await inbox.gets("hello")
     [trouble] = adapter.troubles
-    assert "are lost, or with another program. Run `segue add matrix` again" in trouble
+    assert "are lost, or with another program. Take its table out of segue.toml" in trouble
 
 
 class Killed(Exception):

@@ -54,13 +54,12 @@ class MatrixAccount(Value, frozen=True):
 
     @classmethod
     def questions(cls) -> tuple[SetupQuestion, ...]:
-        others = "Who beside you may bring it into rooms of several people (ids, empty: nobody)"
         return (
             SetupQuestion("homeserver", "The address of the homeserver, such as https://matrix.example.org"),
             SetupQuestion("user", "The bot's own id there, such as @segue:example.org"),
             SetupQuestion("password", "Its password (empty: you have a token)", secret=True, default=""),
             SetupQuestion("token", "Its access token (empty: you gave the password)", secret=True, default=""),
-            SetupQuestion("inviters", others, default=""),
+            SetupQuestion("inviters", "Who else may bring it into rooms with others (ids, empty: nobody)", default=""),
         )
 
     @classmethod

@@ -188,7 +188,8 @@ class Homeserver:
         said = inside(told)
         if said.get("errcode") in _LOGGED_OUT:
             # Not lost: the host can bring the account back with a new token.
-            raise SendLater("the homeserver doesn't know the access token. Run `segue add matrix` again.")
+            fix = "Take its table out of segue.toml and run `segue add matrix` again."
+            raise SendLater(f"the homeserver doesn't know the access token. {fix}")
         if answer.status == _UNAUTHORIZED and "session" in said:
             raise Unproven(said["session"])
         wait = said.get("retry_after_ms", _PATIENCE if answer.status == _TOO_MANY else None)

@@ -82,7 +82,7 @@ class Device:
         told = await self._server.call("POST", ("keys", "query"), {"device_keys": {me: []}})
         device = inside(told, "device_keys", me, id)
         if inside(device, "keys").get(f"ed25519:{id}", own) != own:  # nobody would trust new keys under its name
-            fix = "Run `segue add matrix` again, with the password, for a new one."
+            fix = "Take its table out of segue.toml and run `segue add matrix` again, with the password, for a new one."
             raise SendNever(f"the keys of {me}'s device {id} are lost, or with another program. {fix}")
         if not machine.account.shared:
             device = (await self._publish(machine, fresh=True))["device_keys"]

@@ -79,7 +79,7 @@ class Keyring:
         try:
             return OlmAccount.from_pickle(kept["pickle"].encode(), self._passphrase, kept["shared"])
         except (vodozemac.PickleException, vodozemac.LibolmPickleException) as error:
-            fix = "Run `segue add matrix` again, with the password."
+            fix = "Take its table out of segue.toml and run `segue add matrix` again, with the password."
             raise Disconnected(f"the keys of {self.device} were kept with another token. {fix}") from error
 
     def save_account(self, account: OlmAccount) -> None:
