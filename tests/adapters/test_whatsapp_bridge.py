@@ -39,11 +39,14 @@ class Baileys:
         self.tell(on="ev", name="creds.update", value={"me": {"id": ME, "lid": LID}})
         self.tell(on="ev", name="connection.update", value={"connection": "open"})
 
-    def says(self, id: str, message: Json, chat: str = ANN, *, mine: bool = False) -> None:
-        """Somebody says something: its stanza comes, Baileys says that it was received, and tells of it."""
-        kind = "sender" if mine else "inactive"
+    def comes(self, id: str, chat: str = ANN, kind: str = "inactive") -> None:
+        """The stanza of a message comes, and Baileys says that it was received."""
         self.tell(on="ws", name="CB:message", value={"attrs": {"id": id}})
         self.tell(frame=f"received {id}", xml=f"<receipt id='{id}' to='{chat}' type='{kind}'/>")
+
+    def says(self, id: str, message: Json, chat: str = ANN, *, mine: bool = False) -> None:
+        """Somebody says something: it comes, and Baileys tells of it."""
+        self.comes(id, chat, "sender" if mine else "inactive")
         key = {"id": id, "remoteJid": chat, "fromMe": mine}
         told = {"key": key, "message": message, "messageTimestamp": 1_790_000_000, "pushName": "Ann"}
         self.tell(on="ev", name="messages.upsert", value={"messages": [told], "type": "notify"})
@@ -121,6 +124,25 @@ async def test_nobody_ends_the_line_by_an_odd_message(world: World, odd: Json) -
     world.baileys.says("3A02", {"conversation": "hello"})
     await world.inbox.gets("hello")
     assert await world.baileys.told("frame") == "received 3A01"
+
+
+async def test_a_message_that_baileys_cant_read_is_a_letter_and_holds_nothing_up(world: World) -> None:
+    """Such as a reaction to nothing: Baileys has said that it was received when it breaks, and then tells nobody."""
+    there = (bridge.modules() / "baileys" / "lib" / "index.js").read_text()
+    real = Path(there.partition('export * from "file://')[2].partition('"')[0]).parent
+    assert "'error in handling message'" in (real / "Socket" / "messages-recv.js").read_text()
+    world.kept.set()
+    world.baileys.comes("3A01")
+    world.baileys.tell(breaks="no key", node=f"<message from='{ANN}' type='reaction' id='3A01' t='1'><enc/></message>")
+    assert await world.baileys.told("frame") == "received 3A01"
+    assert ["no key" in letter.raw for letter in world.inbox.letters] == [True]
+    # One that breaks after it was told of is taken in as it was told.
+    world.baileys.says("3A02", {"conversation": "hello"})
+    world.baileys.tell(breaks="too late", node=f"<message from='{ANN}' id='3A02'/>")
+    assert await world.baileys.told("frame") == "received 3A02"
+    world.baileys.says("3A03", {"conversation": "again"})
+    await world.inbox.gets("again")
+    assert (world.inbox.texts, len(world.inbox.letters)) == (["hello", "again"], 1)
 
 
 @pytest.mark.parametrize("chat", [ME, LID])

@@ -1,7 +1,8 @@
 // A Baileys that does what a test says in place of the line to WhatsApp; all else in it is the real one's.
 //
 // It connects to the port that it is given for an address, and is told lines of JSON: {"on": "ev" | "ws", "name", "value"}
-// for what happens there, {"frame", "xml"} for a frame that it sends, {"wait": true} for the end of all long waits.
+// for what happens there, {"frame", "xml"} for a frame that it sends, {"breaks", "node"} for a message that it can't read,
+// {"wait": true} for the end of all long waits.
 // It tells {"frame"} when one goes out and {"handed"} when it was handed over, {"sends": ID} for a message, which goes on at
 // ws's "sent", {"waits"} for a long wait that begins, and {"pieces"} for the megabytes of a file that were fetched.
 
@@ -38,8 +39,9 @@ export default function connect({ waWebSocketUrl, logger }) {
   tell = (told) => line.write(`${JSON.stringify(told)}\n`);
   ws.socket = { send: (frame, done) => void (tell({ frame }), done?.()) };
   readline.createInterface({ input: line }).on("line", (text) => {
-    const { on, name, value, frame, xml, wait } = JSON.parse(text);
+    const { on, name, value, frame, xml, breaks, node, wait } = JSON.parse(text);
     if (wait) waits.splice(0).forEach((done) => done());
+    else if (breaks) logger.error({ error: new TypeError(breaks), node }, "error in handling message");
     else if (!frame) ({ ev, ws })[on].emit(name, value);
     else {
       logger.trace({ msg: "xml send", xml });

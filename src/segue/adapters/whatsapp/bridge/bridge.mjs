@@ -29,6 +29,7 @@ for (const name of await fs.readdir(folder)) if (/^(fetched|sent)-/.test(name)) 
 const PATIENCE = 20_000;
 const OWN = "3EB05E60E"; // how the ids of Segue's own messages begin
 const KEPT = 1000;
+const SOON = 1000; // in which Baileys tells of what it has read
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
 // The keys of the device: a file each, replaced whole, so that no crash leaves half of one.
@@ -79,11 +80,23 @@ let number = 0;
 
 // Its trace is the one place where Baileys tells what a frame says, right before it sends it.
 const logger = { level: "trace", child: () => logger };
-for (const level of ["debug", "info", "warn", "error", "fatal"]) logger[level] = () => {};
+for (const level of ["debug", "info", "warn", "fatal"]) logger[level] = () => {};
 logger.trace = (told) => {
   const found = told?.msg === "xml send" && /^<receipt\b(?=[^>]*\bid=['"]([^'"]+)['"])(?![^>]*\btype=['"](?:read|retry|played|hist_sync|peer_msg)\b)/.exec(told.xml);
   receipt = found && unheard.has(found[1]) ? found[1] : "";
 };
+
+// What Baileys can't read it tells to nobody, though it may have said before that it was received.
+logger.error = (told, why) => {
+  const id = why === "error in handling message" && /^<message\b[^>]*?\bid=['"]([^'"]+)['"]/.exec(told?.node)?.[1];
+  if (id) setTimeout(() => unheard.has(id) && ![...numbers.values()].includes(id) && pass({ id, error: String(told.error) }), SOON);
+};
+
+// A message for Segue, which is to acknowledge it.
+function pass(message) {
+  numbers.set(++number, message.id);
+  say({ event: "message", n: number, ...message });
+}
 
 function flush(real) {
   while (heldFrames.length && !unheard.has(heldFrames[0].id)) {
@@ -153,9 +166,8 @@ function tell(message) {
   if (messages.size > KEPT) messages.delete(messages.keys().next().value);
   const group = key.remoteJid.endsWith("@g.us");
   const who = group ? [key.participant, key.participantAlt] : [key.remoteJid, key.remoteJidAlt, ...(self ? [creds.me.id, creds.me.lid] : [])];
-  numbers.set(++number, key.id);
   const people = [...new Set(who.filter(Boolean).map(plain))];
-  say({ event: "message", n: number, id: key.id, group: group ? plain(key.remoteJid) : "", people, name: message.pushName ?? "", at: Number(message.messageTimestamp), ...told });
+  pass({ id: key.id, group: group ? plain(key.remoteJid) : "", people, name: message.pushName ?? "", at: Number(message.messageTimestamp), ...told });
 }
 
 // What a message says, in few fields; null if it says nothing to anybody. Anybody can send one that lacks any of them.
