@@ -187,6 +187,7 @@ class Between:
                 self._waiting = []
                 self.changes.tell()
                 await self._pass_on(there, queue, receive, send)
+            await self._hears_of_the_end()
         except httpx2.TransportError:
             """crabline is down, or went."""
         finally:
@@ -194,6 +195,12 @@ class Between:
             self.changes.tell()
         with contextlib.suppress(RuntimeError):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _hears_of_the_end(self) -> None:
+        """Let crabline come round to a stream that is over: what it tells before it does is lost."""
+        asks = {"jsonrpc": "2.0", "id": 1, "method": "version"}
+        for _ in range(2):
+            await self._client.post(f"{self.signal.url}/api/v1/rpc", json=asks)
 
     async def _pass_on(self, there: httpx2.Response, queue: asyncio.Queue[Any], receive: Any, send: Any) -> None:
         async def pump() -> None:
