@@ -111,8 +111,10 @@ async def test_it_streams_asks_is_stopped_killed_branched_and_taken_back(
         says("The file is there", "make the file"),
         calls("AskUserQuestion", _TEA, "make tea"),
         says("Tea is there", "make tea"),
-        calls("Agent", _CAT, "send it"),
-        says("It is on its way", "send it"),
+        # Claude Code's word of a sub-agent that has ended has many words of its own, such as “send it”.
+        calls("Agent", _CAT, "look for a pet"),
+        says("It is on its way", "look for a pet"),
+        says("It is on its way", "task-notification"),
         says("A cat is here", "find a cat"),
         *(says("never", words, latency=600_000) for words in ("take your time", "count the stars")),
         says("Something else"),
@@ -206,7 +208,7 @@ async def asks_steers_and_delegates(square: Square, server: Aimock) -> None:
     said = [entry.text for entry in await square.store.path((await square.session()).id)]
     assert said[-3:] == ["take your time once more", "hurry up", "Hurried"]
     # It says more in the same turn, if the sub-agent is done before that ends.
-    assert "It is on its way" in await square.says("send it")
+    assert "It is on its way" in await square.says("look for a pet")
     assert "“Find it”" in await square.says("/tree")
     [child] = [
         branch
