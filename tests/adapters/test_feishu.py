@@ -196,6 +196,21 @@ async def test_what_is_forwarded_and_cannot_be_had_is_asked_for_again_and_then_a
     assert letter.why.startswith("merge_forward: nothing in it can be told")
 
 
+async def test_a_message_that_feishu_never_manages_to_tell_holds_up_no_other_for_ever(harness: FeishuHarness) -> None:
+    fetched = f"/open-apis/im/v1/messages/{FORWARDED['message_id']}"
+    harness.between.refuse = lambda _, path, __: Response("down", 502) if path == fetched else None
+    changed = event("im.message.updated_v1", {"message": FORWARDED})
+    for told in (message("merge_forward", "Merged and Forwarded Message", **FORWARDED), changed):
+        inbox, adapter = Inbox(), harness.adapter()
+        for _ in range(2):
+            with pytest.raises(SendLater):
+                await adapter.take(told, inbox.accept)
+        await adapter.take(told, inbox.accept)
+        [letter] = inbox.letters
+        assert isinstance(letter, Letter)
+        assert letter.why.startswith("message_id: Feishu can't tell this message")
+
+
 async def test_only_its_author_takes_a_message_back_and_who_brings_the_bot_is_told(harness: FeishuHarness) -> None:
     between, inbox = harness.between, Inbox()
     async with harness.deliver(harness.adapter(), inbox.accept):

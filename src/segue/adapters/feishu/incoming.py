@@ -21,7 +21,7 @@ from segue.adapters.shared.downloads import Limits, fetching
 from segue.core.contracts.adapters import Arrived, Files
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Arrival, Citation, Citing, File, Parts, Pressed, Text
-from segue.errors import Invalid
+from segue.errors import Invalid, SendError
 
 PRESS = "card.action.trigger"
 """The event of somebody who pressed something, and waits."""
@@ -101,7 +101,7 @@ class Incoming:
 
     async def _edited(self, id: str) -> Heard | None:
         """That somebody edited what they wrote; Feishu only names it, also each time that the app changes its own."""
-        found = [] if id in self._sent else await self._api.fetch(id)
+        found = [] if id in self._sent else await self._again(id)
         if not found or not (heard := await self._said(found[0])):
             return None
         words = tuple(part for part in heard[0].parts if isinstance(part, Text))
@@ -125,7 +125,7 @@ class Incoming:
         """What a message passes on, and what it says itself."""
         match message.kind:
             case "merge_forward":
-                passed = [one for one in await self._api.fetch(message.message_id) if one.upper_message_id]
+                passed = [one for one in await self._again(message.message_id) if one.upper_message_id]
                 cites = await self._cited(passed[:_MOST], Citing.FORWARD)
                 if not cites:
                     raise Invalid("merge_forward", "nothing in it can be told", "Forward the messages one by one.")
@@ -135,6 +135,15 @@ class Incoming:
             case _:
                 names = {key: name or await self._api.name(id) for key, id, name in message.mentioned if id}
                 return (), read(message, {**names, "@_all": "all"})
+
+    async def _again(self, id: str) -> list[Message]:
+        """A message of which an event tells only the id; raises `Invalid` once Feishu has failed too often to tell it."""
+        try:
+            return await self._api.fetch(id)
+        except SendError as error:
+            if not self._tries.lasts(id, error):
+                raise
+            raise Invalid("message_id", "Feishu can't tell this message", "Send it again.") from error
 
     async def _cited(self, found: list[Message], why: Citing) -> tuple[Citation, ...]:
         """The words of messages, and who said them."""
