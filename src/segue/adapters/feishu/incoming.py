@@ -137,7 +137,7 @@ class Incoming:
                 return (), read(message, {**names, "@_all": "all"})
 
     async def _again(self, id: str) -> list[Message]:
-        """A message of which an event tells only the id; raises `Invalid` once Feishu has failed too often to tell it."""
+        """A message that an event only names; raises `Invalid` once Feishu has failed too often to tell it."""
         try:
             return await self._api.fetch(id)
         except SendError as error:
