@@ -543,3 +543,42 @@ async def test_repeated_work_is_told_where_it_was_asked_for_until_something_is_s
         await square.platform.settles()
         assert len(told()) == 3
         assert not any("secret" in reply for reply in lobby.replies)
+
+
+@both
+async def test_a_child_that_a_result_led_to_after_its_place_had_left_is_not_that_places(square: Square) -> None:
+    lobby, found = square.platform.group("lobby"), Pause()
+
+    def asks(work: Work) -> Iterable[Step]:
+        told, kept = plain_text(work.asked[0].parts), {"label": "kept"}
+        if told == "begin":
+            return [Uses("a", "sessions_spawn", arguments={"task": "find it"}), "begun"]
+        if told == "find it":
+            return [found, "found"]
+        if "From your child" in told:
+            return [Uses("b", "sessions_spawn", arguments={"task": "keep a secret", "mode": "session", **kept}), "done"]
+        if told == "ask the child":
+            send = Uses("c", "sessions_send", arguments={"message": "say it", "wait": 20, **kept})
+            return [Uses("d", "sessions_list"), Uses("e", "sessions_history", arguments=kept), send, "asked"]
+        return recalls(work)
+
+    square.agent = ScriptedAgent(otherwise=asks)
+    async with square.open(TOGETHER):
+        await square.says("hello")
+        await square.says("begin", where=lobby)
+        await square.says("/title Plans", where=lobby)
+        session = (await square.session(lobby)).id
+        await _handed_away(square, lobby)
+        await square.says("a secret")
+        await square.says("/new")
+        found.over()
+        async with asyncio.timeout(PATIENCE):
+            while (await square.store.path(session))[-1].text != "done":  # noqa: ASYNC110 -- nothing tells
+                await asyncio.sleep(0.02)
+        await square.says("/resume Plans")
+        assert await square.says("/undo 2") == "Took back the last 2 exchanges."
+        assert await square.says("/resume Plans", where=lobby) == "Back in “Plans”."
+        await square.says("ask the child", where=lobby)
+        heard = await results(square.store, session)
+        assert [told.id for told in heard] == ["d", "e", "c"]
+        assert not any("secret" in str(told.content) for told in heard)

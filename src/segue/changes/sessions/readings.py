@@ -25,6 +25,13 @@ class Unread(Value, frozen=True):
 NOTHING = Unread()
 
 
+class Through(Value, frozen=True):
+    """A turn by way of which a child was asked: its session, and the last entry that it wrote, once it is over."""
+
+    session: SessionId
+    n: int | None
+
+
 def unread(address: Address, session: SessionId) -> Transaction[Unread]:
     """How much of a session a place hasn't read; what was asked elsewhere and isn't answered counts."""
     place = address.key
@@ -50,9 +57,28 @@ def shared(session: SessionId) -> Transaction[list[Place]]:
     return (yield from each(Place, q.shared_places(session=session)))
 
 
-def made_for(address: Address, session: SessionId) -> Transaction[bool]:
-    """Whether a session is a child, and all that it was ever asked came of what was asked in one place."""
-    return (yield from each(str, q.askers(session=session))) == [address.key]
+def made_for(address: Address, session: SessionId, so_far: frozenset[SessionId] = frozenset()) -> Transaction[bool]:
+    """Whether a session is a child, and all that it was ever asked came of what was asked in one place.
+
+    What came by way of another session counts only if that was made for the place, too, or the place has read it so
+    far: a result may come to a session in which something else was said meanwhile. `so_far` are those looked at.
+    """
+    if (yield from each(str, q.askers(session=session))) != [address.key]:
+        return False
+    so_far |= {session}
+    for by in (yield from each(Through, q.asked_through(session=session))):
+        if by.session in so_far or (yield from _has_read(address, by)):
+            continue
+        if not (yield from made_for(address, by.session, so_far)):
+            return False
+    return True
+
+
+def _has_read(address: Address, by: Through) -> Transaction[bool]:
+    """Whether a place has read a session up to a turn, or reads it while that runs."""
+    if by.n is None:
+        return bool((yield q.speaks_there(address=address.key, session=by.session)))
+    return (yield from since(address, Tip(by.session, by.n))) == NOTHING
 
 
 def others(session: SessionId, person: PersonId) -> Transaction[list[Address]]:

@@ -191,6 +191,18 @@ with recursive up (lane, asked_by, asked_in) as (
 select distinct coalesce(l.address, '') as address from up left join lanes l on l.key = up.lane
 where up.lane is not null or up.asked_by is null;
 
+-- name: asked_through
+-- The turns by way of which a child was asked and that nobody asked for in a place, by their sessions and last entries.
+with recursive up (session, seq, lane, asked_by, asked_in) as (
+  select t.session, t.seq, t.lane, t.asked_by, t.asked_in from sessions s join turns t on t.session = s.id
+  where s.id = :session and s.depth > 0
+  union
+  select t.session, t.seq, t.lane, t.asked_by, t.asked_in
+  from up join turns t on t.session = up.asked_by and t.seq = up.asked_in where up.lane is null
+)
+select up.session, max(e.n) as n from up left join entries e on e.session = up.session and e.turn = up.seq
+where up.lane is null and up.session <> :session group by up.session, up.seq;
+
 -- name: shared_places
 -- The places that speak to a session and that many people read, the newest first.
 select {place} from bindings b join lanes l on l.key = b.lane join addresses a on a.key = l.address
