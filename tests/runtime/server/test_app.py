@@ -201,6 +201,21 @@ async def test_a_call_under_way_is_answered_before_it_stops() -> None:
         assert (await call).text == "done"
 
 
+async def test_it_stops_without_a_pause_when_nobody_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, listener, pauses = asyncio.get_running_loop(), Listener("127.0.0.1", 0), list[float]()
+    later = loop.call_later
+
+    def counted(delay: float, callback: Callable[..., object], *args: Any, **more: Any) -> asyncio.TimerHandle:
+        pauses.append(delay)
+        return later(delay, callback, *args, **more)
+
+    async with serving(make_app(House()), listener):
+        async with http_client() as ask:
+            assert (await ask.get(f"{listener.url}/healthz")).status_code == 200
+        monkeypatch.setattr(loop, "call_later", counted)
+    assert pauses == []
+
+
 async def test_signals_stay_with_whoever_runs_it() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     listener = Listener("127.0.0.1", 0)

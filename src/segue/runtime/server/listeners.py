@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Generator
@@ -18,12 +19,17 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from segue.core.values import Value
 from segue.errors import Invalid
 
+log = logging.getLogger(__name__)
 _KEEP_ALIVE = 60
 """Seconds that an idle connection stays open: longer than those who call often pause."""
 LARGEST_FRAME = 4 * 1024 * 1024
 _LONGEST = 80
 """Characters of a command line that are shown."""
 _NEAR = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 -- listened on, and called by no name
+_TO_CONNECT = 4
+"""Turns of the event loop until an accepted connection belongs to the server."""
+_UNDER_WAY = 0.01
+"""Seconds between two checks for calls under way while the server stops."""
 _PORT = {errno.EADDRINUSE, errno.EACCES}
 
 
@@ -177,12 +183,46 @@ class _Guarded(H11Protocol):
 
 
 class _Uvicorn(uvicorn.Server):
-    """Leaves signals to whoever runs it."""
+    """Leaves signals to its caller, and stops at once where uvicorn would sleep up to 0.2 s."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Begin to stop."""
+        self.should_exit = True
+        self._stopping.set()
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Capture none."""
         yield
+
+    async def main_loop(self) -> None:
+        """Renew the date of the answers each second until the server is stopped."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._stopping.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 -- closed by the servers
+        """Stop listening, let calls under way finish within the grace, cancel the rest."""
+        for server in self.servers:
+            server.close()
+        for _ in range(_TO_CONNECT):
+            await asyncio.sleep(0)
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        await asyncio.sleep(0)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.config.timeout_graceful_shutdown):
+                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 -- uvicorn has no event
+                    await asyncio.sleep(_UNDER_WAY)
+        if late := self.server_state.tasks:
+            log.warning("calls under way cancelled, they outlasted the grace of shutdown: %d", len(late))
+        for call in late:
+            call.cancel()
 
 
 @asynccontextmanager
@@ -208,5 +248,5 @@ async def serving(
     try:
         yield task
     finally:
-        server.should_exit = True
+        server.stop()
         await task
