@@ -31,11 +31,12 @@ run: .venv/installed ## try Segue
 test: check .venv/programs .venv/servers ## static checks, then every test
 	@$(PY) -m pytest -n auto --dist worksteal --reruns 1
 
-check: .venv/tools ## ruff, mypy and import-linter
+check: .venv/tools ## ruff, mypy, import-linter and the English of the docs
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m mypy $(SOURCES)
 	@.venv/bin/lint-imports --no-logo
+	@$(PY) -m tests.prose
 
 bench: .venv/servers ## speed, as ratios measured in one run
 	@$(PY) -m bench
