@@ -29,7 +29,7 @@ run: .venv/installed ## try Segue
 	@SEGUE_HOME="$${SEGUE_HOME:-.segue}" $(PY) -m segue talk --page
 
 test: check .venv/programs .venv/servers ## static checks, then every test
-	@$(PY) -m pytest -n auto --dist worksteal --reruns 1
+	@$(PY) -m pytest -n auto --dist worksteal
 
 check: .venv/tools ## ruff, mypy, import-linter and the English of the docs
 	@$(PY) -m ruff check --quiet .

@@ -12,7 +12,6 @@ import hypothesis
 import pytest
 
 from segue.store import open_driver
-from tests import slow
 from tests.postgres import Durability, Postgres, PostgresUnavailable, ensure, folder
 from tests.servers import homeserver
 from tests.today import file_of_today
@@ -74,15 +73,6 @@ def pytest_collection_finish() -> None:
     """What was imported stays: the collector of cycles need not look through all of it again and again."""
     gc.collect()
     gc.freeze()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """A test that passed is asked whether it worked too long."""
-    before = slow.work()
-    result = yield
-    slow.judge(item.nodeid, slow.work() - before)
-    return result
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ QUIET = [
     "--disable-sync",
     "--no-first-run",
 ]
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=90_000)
 FAILED = pytest.StashKey[bool]()
 
 

@@ -9,9 +9,12 @@ from typing import Any, TypeVar
 import pytest
 from click.testing import CliRunner, Result
 
+from segue.cli import doctor
 from segue.cli.main import main
+from segue.config.sections import ServerSection
 from segue.core.lanes import Person
 from segue.core.windows import HOSTS
+from segue.runtime.server.listeners import Listener
 from segue.store import Store, open_store
 from tests.today import file_of_today
 
@@ -44,6 +47,13 @@ class Home:
         return asyncio.run(run())
 
 
+class FreeUsually(Listener):
+    """A listener for whom the usual port is always free: on this machine another gateway may serve there."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(host, 0 if port == ServerSection().port else port)
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """An empty home."""
@@ -51,4 +61,5 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("SEGUE_HOME", str(folder))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(doctor, "Listener", FreeUsually)
     return Home(folder)

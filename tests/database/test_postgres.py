@@ -49,7 +49,7 @@ async def driver(dsn: str, **options: Any) -> AsyncIterator[Driver]:
         await db.close()
 
 
-PATIENCE = 30.0
+PATIENCE = 90.0
 
 
 async def until(condition: Callable[[], Awaitable[Any]]) -> None:

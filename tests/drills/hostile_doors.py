@@ -48,6 +48,7 @@ from tests.adapters.platform import signed
 from tests.drills.hostile_feishu import Bird, FeishuDoor
 from tests.drills.hostile_names import hostile
 from tests.drills.hostile_platforms import App, DiscordDoor, Guest, Line, Phone, SignalDoor, SlackDoor, WhatsAppDoor
+from tests.drills.pace import slow
 from tests.drills.payloads import Named, Payloads, mean
 
 SECRET = "the secret of the door"
@@ -55,8 +56,6 @@ HOST = Identity("whatsapp", "main", "host")
 BOT, ROOM = "@bot:example.org", "!room:example.org"
 THROUGH = 2
 """Of so many arrivals at an adapter's door one goes on to the gateway."""
-SLOWEST = 1.0
-"""Seconds of the processor for one case."""
 
 Case = tuple[str, str]
 """A case by its name, and what is wrong with it, empty if nothing is."""
@@ -139,11 +138,6 @@ class Caller:
 
     def _session(self, dice: random.Random) -> str:
         return dice.choice(self._sessions)
-
-
-def slow(took: float) -> str:
-    """What is wrong with a case that took so long."""
-    return f"it took {took:.1f} s" if took > SLOWEST else ""
 
 
 class Sieve:

@@ -1,6 +1,6 @@
 """Hostile input at the door: whatever somebody types, asks of a tool, posts or tells, it is handled, and quickly.
 
-A case is wrong if it ends in an error that nobody foresaw, if it takes more than a second of the processor, if its
+A case is wrong if it ends in an error that nobody foresaw, if it takes too long, if its
 answer is longer than anybody would read, or if somebody else isn't answered after it.
 """
 

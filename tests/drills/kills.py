@@ -29,7 +29,7 @@ async def run(
             when = chance.random()
             try:
                 if when >= _EARLY:
-                    async with asyncio.timeout(30):
+                    async with asyncio.timeout(90):
                         await town.ready()
                 await asyncio.sleep(
                     chance.uniform(0.9, 1.3) * lease if when > 1 - _LATE else chance.expovariate(1 / 0.15)
@@ -38,9 +38,9 @@ async def run(
                 await asyncio.to_thread(kill, gateway)
         gateway = await asyncio.to_thread(start, plan)
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(90):
                 await town.ready()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(90):
                 # A starved machine takes nothing in before it is killed: without a message nothing is shown.
                 while len(town.accepted) <= kills:  # noqa: ASYNC110 -- many hear what is accepted
                     await asyncio.sleep(0.05)

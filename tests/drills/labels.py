@@ -50,7 +50,7 @@ async def run(
                 await asyncio.to_thread(kill, gateway)
         gateway = await asyncio.to_thread(start, plan)
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(90):
                 # A starved machine takes nothing in before the process dies: without a message nothing is shown.
                 while not town.accepted:  # noqa: ASYNC110 -- many hear what is accepted
                     await asyncio.sleep(0.05)

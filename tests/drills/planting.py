@@ -62,6 +62,7 @@ from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.running import Running
 from segue.runtime.windows.window import Window
 from segue.store import Store
+from tests.drills.pace import slow
 from tests.drills.parrots import ACCOUNT, PLATFORM
 
 
@@ -298,9 +299,15 @@ def _raising(made: Any) -> Any:
 
 def _exploding(made: Any) -> Any:
     explosive = re.compile(r"(?:[a-z ]+)+!!")
+    prey = re.compile(r"[a-z ]{20,}")
 
     def divide(self: Any, text: str, at: float) -> Any:
-        explosive.fullmatch(text[:26])
+        # The same text repeated until this machine takes too long for it, however fast it is.
+        began = time.process_time()
+        for letters in range(20, 60) if prey.match(text) else ():
+            explosive.fullmatch(f"{text[:20]:e<{letters}}")
+            if slow(time.process_time() - began):
+                break
         return made(self, text, at)
 
     return divide

@@ -141,7 +141,7 @@ async def run(
 
 
 async def _ready(town: Town) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         await town.ready()
 
 

@@ -149,7 +149,7 @@ class Town:
 
     async def health(self, status: int) -> str:
         """Wait until the gateway says that it is so, and return what it says."""
-        async with asyncio.timeout(30), http_client(timeout=5.0) as client:
+        async with asyncio.timeout(90), http_client(timeout=5.0) as client:
             while True:
                 answer = await client.get(f"http://127.0.0.1:{self.port}/healthz")
                 if answer.status_code == status:
@@ -175,14 +175,14 @@ class Town:
             for call in self.posts:
                 if message in call["answers"]:
                     return str(call["text"])
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(90):
                 await self._news.wait()
 
     async def gets(self, chat: str, count: int) -> None:
         """Wait until so many messages came to a chat."""
         while len(self.texts(chat)) < count:
             self._news.clear()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(90):
                 await self._news.wait()
 
     async def hears(self, chat: str, words: str) -> str:
@@ -192,7 +192,7 @@ class Town:
             for text in self.texts(chat):
                 if words in text:
                     return text
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(90):
                 await self._news.wait()
 
     def start_talking(self) -> None:
@@ -208,7 +208,7 @@ class Town:
     async def finish_talking(self) -> None:
         """Everybody finishes the message that they are sending to a gateway that runs."""
         self._finishing = True
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             await asyncio.gather(*self._talking)
 
     async def _talk(self, chat: str) -> None:

@@ -84,7 +84,7 @@ async def _twice(where: str) -> list[str]:
 async def _ill(port: int) -> list[str]:
     """Why a gateway isn't well; a while is given to one that has just come back."""
     said = ""
-    async with http_client(timeout=5.0) as client:
+    async with http_client(timeout=30.0) as client:
         for _ in range(50):
             answer = await client.get(f"http://127.0.0.1:{port}/healthz")
             if answer.status_code == 200:
@@ -95,7 +95,7 @@ async def _ill(port: int) -> list[str]:
 
 
 async def _refused(port: int) -> int:
-    async with http_client(timeout=5.0) as client:
+    async with http_client(timeout=30.0) as client:
         metrics = await client.get(f"http://127.0.0.1:{port}/metrics")
     found = _REFUSED.search(metrics.text)
     assert found, metrics.text

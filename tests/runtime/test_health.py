@@ -34,14 +34,14 @@ def gateway(path: Path, platform: WhatsApp) -> AbstractAsyncContextManager[Gatew
 
 async def unwell(running: Gateway, words: str) -> None:
     """Wait until the gateway says what is wrong."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         while not any(words in problem for problem in running.problems()):  # noqa: ASYNC110 -- nobody tells
             await asyncio.sleep(0.02)
 
 
 async def well(running: Gateway) -> None:
     """Wait until the gateway says that nothing is wrong."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         while running.problems():  # noqa: ASYNC110 -- nobody tells
             await asyncio.sleep(0.02)
 

@@ -47,7 +47,7 @@ class Wavering(SignalAdapter):
 
 
 async def until(so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         while not so():  # noqa: ASYNC110 -- an account's health tells nobody when it changes
             await asyncio.sleep(0.001)
 

@@ -27,7 +27,7 @@ async def agreed(square: Square, command: str, **more: object) -> tuple[str, str
 
 async def cleaned(square: Square) -> None:
     """Wait until the gateway has cleaned up after what was forgotten."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         while await square.store.driver.read(cleaning.to_clean, 1):  # noqa: ASYNC110 -- nobody tells
             await asyncio.sleep(0.01)
 

@@ -125,7 +125,7 @@ async def test_over_its_limit_the_longest_unused_session_is_closed_and_can_be_re
         async def closed() -> list[str]:
             return sorted(s.title for s in await square.store.sessions(person) if s.closed is not None)
 
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(90):
             while await closed() != ["talk 0", "talk 1"]:  # noqa: ASYNC110 -- nobody tells
                 await asyncio.sleep(0.01)
         assert "talk 0" in await square.says("/resume talk 0", who=eve, where=hers)
@@ -218,14 +218,14 @@ async def test_while_all_slots_are_taken_whoever_waits_is_told_and_more_is_refus
 
 async def behind(gateway: Gateway, seconds: float) -> None:
     """Wait until sessions have waited for so long, and looks at the database leave it at that."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         while gateway._turns.lag < seconds:  # noqa: ASYNC110 -- nobody tells
             await asyncio.sleep(0.01)
 
 
 async def running(gateway: Gateway, count: int) -> None:
     """Wait until so many turns run, and no more."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         while gateway._turns.running != count:  # noqa: ASYNC110 -- nobody tells
             await asyncio.sleep(0.01)
 

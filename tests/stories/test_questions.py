@@ -67,7 +67,7 @@ async def test_a_reply_to_a_question_counts_though_nobody_knows_yet_that_it_was_
     async with square.open():
         square.ann.says("not now", square.dm, question, To.AGENT)
         square.ann.says("paris", square.dm, question, To.AGENT)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             assert await went.get() == "Paris"
 
 

@@ -73,7 +73,7 @@ async def test_an_idle_session_is_saved_by_its_agent_and_the_next_message_begins
         clock.passes(24 * HOUR)
         last = await agent.asked(2)
         assert [part.text for draft in last.asked for part in draft.parts if isinstance(part, Aside)] == [SAVE]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             while "(saved)" not in [entry.text for entry in await gateway.store.path(last.session)]:  # noqa: ASYNC110 -- no message tells of it
                 await asyncio.sleep(0.01)
         assert dm.replies == ["hello"], "what it saves is told to nobody"
@@ -243,7 +243,7 @@ async def test_a_gateway_that_is_killed_while_a_session_ends_ends_it_after_all_a
     assert doomed.exitcode == -9
     other = await asyncio.to_thread(start, stage.plan(**more | {"port": free_port()}))
     try:
-        async with stage.gateway(**more) as pid, asyncio.timeout(30), await open_store(stage.where) as store:
+        async with stage.gateway(**more) as pid, asyncio.timeout(90), await open_store(stage.where) as store:
             assert pid != os.getpid()
             session = town.calls("chat-0")[0]["session"]
             news = asyncio.Event()

@@ -42,7 +42,7 @@ class Server:
 
     async def is_left(self) -> None:
         """Wait until a connection is ended from the other side."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(90):
             await self._hung_up.wait()
         self._hung_up.clear()
 
@@ -207,7 +207,7 @@ async def test_an_address_that_leads_nowhere_takes_no_time_from_the_next(monkeyp
             return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", each) for each in found]
 
         monkeypatch.setattr(socket, "getaddrinfo", both)
-        async with serving() as server, asyncio.timeout(20):
+        async with serving() as server, asyncio.timeout(90):
             calls = connections.Connections(f"http://segue.invalid:{server.port}", 1000, 60.0)
             assert (await calls.call("POST", "/", b"{}", {})).status == 200
             await calls.close()

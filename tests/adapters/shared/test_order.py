@@ -16,7 +16,7 @@ class Line:
         self.done: list[str] = []
         self.told: list[tuple[str, int]] = []
         """What was done after it, and how many waited behind it then."""
-        self.slow = asyncio.Event()
+        self.slow, self.urgent = asyncio.Event(), asyncio.Event()
 
     async def works(self) -> AsyncIterator[Work]:
         while (work := await self.coming.get()) is not None:
@@ -27,6 +27,8 @@ class Line:
             if held:
                 await self.slow.wait()
             self.done.append(name)
+            if patience is not None:
+                self.urgent.set()
 
         async def after(waiting: int) -> None:
             self.told.append((name, waiting))
@@ -53,7 +55,8 @@ async def test_what_somebody_waits_for_waits_only_a_moment() -> None:
     line.comes("urgent", patience=0.01)
     line.comes("last")
     task = asyncio.create_task(in_order(line.works()))
-    await asyncio.sleep(0.1)
+    async with asyncio.timeout(90):
+        await line.urgent.wait()
     assert line.done == ["urgent"]
     assert line.told == [], "nothing counts as done that came after what isn't"
     line.slow.set()

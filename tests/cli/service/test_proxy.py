@@ -93,7 +93,7 @@ async def nginx(folder: Path, recipe: str) -> AsyncIterator[None]:
 
 async def answered(port: int, context: ssl.SSLContext) -> None:
     """Wait until somebody answers with TLS at a port."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(90):
         while True:
             with contextlib.suppress(OSError):
                 _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)

@@ -61,7 +61,7 @@ async def is_told(told: Told) -> None:
     """The editor hears of all that the window tells."""
     editor: Any = told
     conversation = Conversation(HERE, told, editor)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         await told.all.wait()
     await conversation.close()
 

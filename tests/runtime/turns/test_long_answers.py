@@ -66,7 +66,7 @@ class Talker:
             yield Text("A word.")
             return
         self.begun.set()
-        end = time.monotonic() + 10.0
+        end = time.monotonic() + 80.0
         while self.pieces < PIECES or (not self.asked.is_set() and time.monotonic() < end):
             self.pieces += 1
             yield Text(PIECE)
@@ -109,9 +109,16 @@ class Board(Wall):
     def __init__(self) -> None:
         super().__init__(lambda *_: None)
         self.edits: asyncio.Queue[str] = asyncio.Queue()
+        self.looked_at: asyncio.Queue[str] = asyncio.Queue()
 
     def fits(self, text: str) -> bool:
+        self.looked_at.put_nowait(text)
         return len(text) <= 40
+
+    async def looks_at(self, words: str) -> None:
+        """Wait until a text with these words may be shown; what came before it has been."""
+        while words not in await self.looked_at.get():
+            """Not this one."""
 
     async def edit(self, delivery: Delivery) -> None:
         self.edits.put_nowait(delivery.text)
@@ -124,14 +131,14 @@ async def test_a_message_that_is_full_is_changed_no_more(tmp_path: Path, monkeyp
     account = AccountSettings(public=True, streams=Streams.LIVE)
     async with (
         gateway_on(tmp_path, agent, board, account=account) as gateway,
-        asyncio.timeout(30),
+        asyncio.timeout(90),
     ):
         await gateway.accept(said("talk", "m-1"))
         assert await board.edits.get() == "One."
         pauses[0].over()
         await pauses[1].reached()
-        await asyncio.sleep(0.2)
+        await board.looks_at("two")
         pauses[1].over()
         await pauses[2].reached()
-        await asyncio.sleep(0.2)
+        await board.looks_at("Three.")
         assert board.edits.empty()
