@@ -18,7 +18,7 @@ from segue.core.contracts.adapters import Accept, Adapter, Files
 from segue.core.contracts.lockers import Remembers
 from segue.core.lanes import Address, Kind
 from segue.core.values import Secret
-from segue.runtime.files import Folder
+from segue.runtime.files.folder import Folder
 from segue.testing import Chest, Shelf
 from segue.testing.harness import Bookmark, Given, Seen, living
 from tests.clients import http_client

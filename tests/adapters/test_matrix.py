@@ -22,7 +22,7 @@ from segue.core.settings import AccountSettings, Mentions, Streams
 from segue.core.values import Secret
 from segue.database.transactions import unheeded
 from segue.errors import Disconnected, Invalid, SendLater, SendNever
-from segue.runtime.files import Folder
+from segue.runtime.files.folder import Folder
 from segue.runtime.gateway import Gateway
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent
 from segue.testing.contracts.base import a_delivery

@@ -23,7 +23,7 @@ from segue.core.messages import File, Text
 from segue.core.settings import Streams
 from segue.core.values import Secret
 from segue.errors import Disconnected, Invalid
-from segue.runtime.files import Folder
+from segue.runtime.files.folder import Folder
 from segue.testing import Chest, Given
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent
 from segue.testing.contracts.base import a_delivery

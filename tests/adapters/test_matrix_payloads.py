@@ -27,7 +27,7 @@ from segue.core.lanes import Address, Identity, Kind
 from segue.core.messages import Citation, Delivery, File, Text, plain_text
 from segue.core.values import Secret, converted
 from segue.errors import Disconnected, SendLater, SendNever
-from segue.runtime.files import Folder
+from segue.runtime.files.folder import Folder
 from segue.runtime.server.listeners import Listener, serving
 from segue.testing import Chest, HandClock
 from segue.testing.contracts.base import a_delivery

@@ -14,7 +14,7 @@ from segue import AGENT, open_store
 from segue.core.lanes import Identity
 from segue.core.messages import Aside, File, Text
 from segue.core.windows import HOSTS
-from segue.runtime.files import Folder
+from segue.runtime.files.folder import Folder
 from tests.browser.seen import box, follow, said, say
 from tests.served import PATIENCE, Served
 

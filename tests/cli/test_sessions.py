@@ -11,7 +11,7 @@ from segue.core.messages import Aside, File
 from segue.core.moves import Fork, Renew, Resume
 from segue.core.transcripts import AGENT, Author, Role, Tip
 from segue.core.values import SessionId
-from segue.runtime.files import Folder
+from segue.runtime.files.folder import Folder
 from segue.store import Store
 from tests.cli.conftest import Home
 

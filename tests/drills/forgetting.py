@@ -21,7 +21,7 @@ from segue.core.lanes import Address, Identity, Kind, Person, Place
 from segue.core.messages import Arrival, Citation, Delivery, Part, Reasoning, Sending, Speaker, Text
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.values import SessionId
-from segue.runtime.files import Folder
+from segue.runtime.files.folder import Folder
 from segue.runtime.forgetting import HISTORY
 from segue.runtime.gateway import Gateway
 from segue.testing import HandClock, ScriptedAgent

@@ -33,7 +33,7 @@ from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Delivery, Speaker, Text, ToolCall, plain_text
 from segue.core.values import Secret
 from segue.errors import Disconnected, SendNever
-from segue.runtime.files import Folder
+from segue.runtime.files.folder import Folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.intake import OwnLocker
 from segue.runtime.windows.frames import Asked

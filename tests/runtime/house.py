@@ -21,7 +21,7 @@ from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.transcripts import Tip
 from segue.core.windows import EDITOR, HOSTS, PROGRAM, TERMINAL, WEB
 from segue.runtime.editors.door import EditorDoor
-from segue.runtime.files import Folder
+from segue.runtime.files.folder import Folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.mcp.door import McpDoor
 from segue.runtime.retrying import Patient

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.requests import Request
 
-from segue.cli.host import open_configured
+from segue.cli.host import file_store, open_configured
 from segue.config import Config
 from segue.core.contracts.adapters import Adapter, Closes
 from segue.core.contracts.agents import Agent
@@ -25,7 +25,6 @@ from segue.core.windows import ACCOUNT, EDITOR, HOSTS, PROGRAM, TERMINAL, WEB
 from segue.database.transactions import unheeded
 from segue.errors import StoreSilent
 from segue.runtime.editors.door import EditorDoor
-from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.mcp.door import McpDoor
 from segue.runtime.retrying import Patient
@@ -84,7 +83,7 @@ async def gateway(
         await meet_host(store)
         agents = brought.agents if brought else {name: keys.agent() for name, keys in config.agents.items()}
         places = [Local(platform) for platform in (TERMINAL, WEB, EDITOR)]
-        files = Folder(config.data)
+        files = file_store(config, store)
         adapters: list[Adapter] = [account.keys.adapter(account.name, files) for account in config.accounts]
         for agent in agents.values():
             _close_later(agent, stack)

@@ -8,11 +8,13 @@ from tempfile import TemporaryDirectory
 from typing import TextIO
 
 from segue.config import Config, Fetch, Untrusted, default, find, load
+from segue.core.contracts.files import FileStore
 from segue.core.lanes import Person
 from segue.core.transcripts import Session
 from segue.core.values import SessionId
 from segue.core.windows import HOSTS
 from segue.errors import Invalid, Refused, StoreUnreachable
+from segue.runtime.files.folder import Folder
 from segue.store import Store, open_store
 
 
@@ -58,6 +60,12 @@ async def open_configured(config: Config) -> Store:
         return await open_store(config.store.reveal())
     _make(config.store.parent)
     return await open_store(config.store)
+
+
+def file_store(config: Config, store: Store) -> FileStore:
+    """Where files are stored."""
+    del store
+    return Folder(config.data)
 
 
 @asynccontextmanager

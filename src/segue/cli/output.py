@@ -1,9 +1,10 @@
 """Output of commands: JSON for a script, lines for a person."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from functools import cache, wraps
+from pathlib import Path
 from typing import Any, ParamSpec, get_args
 
 import click
@@ -11,6 +12,7 @@ import msgspec
 
 from segue.changes.exchange.explanations import moment, printable
 from segue.core.values import Moment
+from segue.errors import SegueError
 
 __all__ = [
     "awaited",
@@ -23,6 +25,7 @@ __all__ = [
     "print_rows",
     "printable",
     "short",
+    "write_pieces",
 ]
 
 P = ParamSpec("P")
@@ -101,3 +104,17 @@ def short(text: str) -> str:
     """The beginning of a text, on one line."""
     line = " ".join(printable(text).split())
     return line if len(line) <= _SHORT else line[: _SHORT - 1] + "…"
+
+
+async def write_pieces(pieces: AsyncIterator[bytes], file: Path | None) -> None:
+    """Write what may be large, a piece at a time: to a file, or to standard output if there is none."""
+    if file is None:
+        async for piece in pieces:
+            click.echo(piece, nl=False)
+        return
+    try:
+        with file.open("wb") as opened:
+            async for piece in pieces:
+                opened.write(piece)
+    except OSError as error:
+        raise SegueError(f"{file} can't be written ({error.strerror}). Name another file.") from error

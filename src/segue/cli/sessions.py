@@ -2,23 +2,33 @@
 
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import click
 
 from segue.changes.sessions import exports, sessions, transcripts, trees
 from segue.cli import completes
-from segue.cli.host import config_here, looked_at, named, opened
-from segue.cli.output import awaited, json_option, moment, print_json, print_list, print_one, printable, short
+from segue.cli.host import config_here, file_store, looked_at, named, opened
+from segue.cli.output import (
+    awaited,
+    json_option,
+    moment,
+    print_json,
+    print_list,
+    print_one,
+    printable,
+    short,
+    write_pieces,
+)
 from segue.config import Fetch
 from segue.core.exports.jsonl import Form
 from segue.core.exports.tree import Branch, draw
 from segue.core.messages import File
 from segue.core.titles import label
 from segue.core.transcripts import Entry, Role, Session
-from segue.errors import Invalid, SegueError
-from segue.runtime.bundles import bundle, unbundle
-from segue.runtime.files import Folder
+from segue.errors import Invalid
+from segue.runtime.files.bundles import bundle, unbundle
 from segue.store import Store
 
 _PAGE = 100
@@ -103,18 +113,10 @@ async def export(session: str, form: str, file: Path | None) -> None:
         id = (await named(store, host, session)).id
         if form == Form.JSONL:
             whole = await store.driver.read(exports.transcript, id, host.id)
-            pieces = bundle(whole, Folder(config_here(Fetch.STORE).data))
+            pieces = bundle(whole, file_store(config_here(Fetch.STORE), store))
         else:
-            pieces = iter([(await store.export(id, host, Form.MARKDOWN)).encode()])
-    if file is None:
-        for piece in pieces:
-            click.echo(piece, nl=False)
-        return
-    try:
-        with file.open("wb") as opened_file:
-            opened_file.writelines(pieces)
-    except OSError as error:
-        raise SegueError(f"{file} can't be written ({error.strerror}). Name another file.") from error
+            pieces = _once((await store.export(id, host, Form.MARKDOWN)).encode())
+        await write_pieces(pieces, file)
 
 
 @command.command("import", short_help="Make a session of an export.")
@@ -123,14 +125,14 @@ async def export(session: str, form: str, file: Path | None) -> None:
 @awaited
 async def import_(file: Path, *, as_json: bool) -> None:
     """Make a new session of an export in either form, and keep its files; - reads standard input."""
-    try:
-        with sys.stdin.buffer if str(file) == "-" else file.open("rb") as stream:
-            text = await unbundle(stream, Folder(config_here(Fetch.STORE).data))
-    except OSError as error:
-        raise Invalid(str(file), f"it can't be read ({error.strerror})", "Name the file of an export.") from error
-    except UnicodeDecodeError as error:
-        raise Invalid(str(file), "it is not UTF-8 text", "Name the file of an export.") from error
     async with opened() as (store, host):
+        try:
+            with sys.stdin.buffer if str(file) == "-" else file.open("rb") as stream:
+                text = await unbundle(stream, file_store(config_here(Fetch.STORE), store))
+        except OSError as error:
+            raise Invalid(str(file), f"it can't be read ({error.strerror})", "Name the file of an export.") from error
+        except UnicodeDecodeError as error:
+            raise Invalid(str(file), "it is not UTF-8 text", "Name the file of an export.") from error
         session = await store.session(await store.import_session(text, host), host)
     print_one(session, f"{session.id}  {session.title or _UNTITLED}", as_json=as_json)
 
@@ -147,6 +149,10 @@ async def title(session: str, name: str, *, as_json: bool) -> None:
         await store.set_title(found.id, name, host)
         entitled = await store.session(found.id, host)
     print_one(entitled, entitled.title, as_json=as_json)
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
 async def _asked(store: Store, session: Session) -> str:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 from segue.changes.forgetting import cleaning, retention
 from segue.changes.forgetting.cleaning import Forgetting, LeftMessage
@@ -18,14 +17,14 @@ from segue.changes.forgetting.erasure import Cause, Removed
 from segue.changes.forgetting.extent import TimeRun
 from segue.core.contracts.adapters import Adapter, DeletesMessages
 from segue.core.contracts.database import Clock, Driver
+from segue.core.contracts.files import FILES, RESULTS, FileStore
 from segue.core.settings import GatewaySettings
 from segue.core.values import Moment
 from segue.errors import SendError, StoreError
-from segue.runtime.files import is_kept
-from segue.runtime.leftovers import Leftovers
+from segue.runtime.files.leftovers import Leftovers
 from segue.runtime.replica import Pause
 from segue.runtime.retrying import Patient
-from segue.runtime.schedules import FOLDER as SCHEDULED
+from segue.runtime.schedules import result_path
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +52,14 @@ class Cleaner:
         clock: Clock,
         forget: Callable[[], None],
         swept: Callable[[int], None] = lambda _: None,
+        files: FileStore | None = None,
     ) -> None:
         self._driver = driver
         self._store = Patient(driver)
         self._adapters = adapters
         self._data = Path(settings.data) if settings.data else None
-        self.leftovers = Leftovers(self._store, self._data, clock, swept) if self._data else None
+        self._files = files
+        self.leftovers = Leftovers(self._store, files, swept) if files else None
         self._clock = clock
         self._forget = forget
         """Lets go of what this process keeps in memory."""
@@ -87,16 +88,16 @@ class Cleaner:
             return False
         taken, found = forgetting.took, await self._store.read(cleaning.standing, forgetting.id)
         standing = [message for message in found if not await self._delete(message)]
-        await asyncio.to_thread(self._drop_work, taken.work, taken.schedules)
         await asyncio.to_thread(self._drop_typed, forgetting)
-        if not await self._drop_files(taken.files, forgetting.at):
-            return False
         try:
+            await self._drop_results(taken.work, taken.schedules)
+            if not await self._drop_files(taken.files, forgetting.at):
+                return False
             if not await self._driver.scrub():
                 log.info("what was forgotten is cleaned once nobody reads the database as it was before")
                 return False
         except StoreError as error:
-            log.warning("what was forgotten can't be cleaned from the database yet: %s", error)
+            log.warning("what was forgotten can't be cleaned up yet: %s", error)
             return False
         receipt = receipt_of(forgetting, taken, standing, self._driver.copies)
         return await self._store.write(cleaning.done, forgetting, receipt, self._clock())
@@ -115,17 +116,16 @@ class Cleaner:
         await self._store.write(cleaning.deleted, message)
         return True
 
-    def _drop_work(self, work: Iterable[TimeRun], schedules: Iterable[str]) -> None:
-        """Delete the files that scheduled work left."""
-        if self._data is None:
+    async def _drop_results(self, work: Iterable[TimeRun], schedules: Iterable[str]) -> None:
+        """Delete the results of scheduled work."""
+        if self._files is None:
             return
+        now = await self._files.now()
         for run in work:
-            at = datetime.fromtimestamp(run.due, ZoneInfo(run.zone))
-            (self._data / SCHEDULED / run.schedule / f"{at:%Y-%m-%dT%H%M%z}.md").unlink(missing_ok=True)
+            await self._files.delete(result_path(run.schedule, run.due, run.zone), now)
         for schedule in schedules:
-            folder = self._data / SCHEDULED / schedule
-            for file in folder.glob("*") if folder.is_dir() else ():
-                file.unlink(missing_ok=True)
+            for result in await self._files.list_kept(f"{RESULTS}/{schedule}", 0.0, now):
+                await self._files.delete(result, now)
 
     def _drop_typed(self, forgetting: Forgetting) -> None:
         """Empty the file of what was typed in terminals: nothing in it says which of it was forgotten.
@@ -144,13 +144,12 @@ class Cleaner:
 
     async def _drop_files(self, files: Iterable[str], at: Moment) -> bool:
         """Delete the files that went with it, and those that nothing names; returns whether no more is to be done."""
-        if self.leftovers is None or self._data is None:
+        if self.leftovers is None or self._files is None:
             return True
-        await self.leftovers.sweep([self._data / where for where in files if is_kept(where)], at)
-        before = await asyncio.to_thread(self.leftovers.kept_until, at)
-        lately = self._clock() - _GRACE
-        await self.leftovers.sweep(before, min(at, lately))
-        return at <= lately or not await self.leftovers.unnamed(await asyncio.to_thread(self.leftovers.kept_until, at))
+        await self.leftovers.sweep(files, at)
+        lately = await self._files.now() - _GRACE
+        await self.leftovers.sweep(await self._files.list_kept(FILES, 0.0, at), min(at, lately))
+        return at <= lately or not await self.leftovers.unnamed(await self._files.list_kept(FILES, 0.0, at))
 
 
 class Retaining:

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,6 +26,7 @@ from segue.core.commands import SPECS, Spec
 from segue.core.contracts.adapters import Accept, Accepted, Adapter, Arrived, Files, HasTroubles, TakesWebhooks
 from segue.core.contracts.agents import HasCommands, NoFiles
 from segue.core.contracts.database import Clock
+from segue.core.contracts.files import FileStore
 from segue.core.contracts.lockers import Remembers
 from segue.core.contracts.probes import Probe
 from segue.core.contracts.wakes import Topic
@@ -35,7 +37,8 @@ from segue.core.windows import PROGRAM, ShowsWindows
 from segue.database.none import Absent
 from segue.database.transactions import unheeded
 from segue.errors import Fenced
-from segue.runtime.files import Exporting
+from segue.runtime.files.delivery import Exporting
+from segue.runtime.files.folder import Folder
 from segue.runtime.forgetting import Cleaner, Retaining
 from segue.runtime.handoffs import Handoffs
 from segue.runtime.inbox import Inbox
@@ -129,11 +132,12 @@ class Gateway:
         self._watched = Watched(self._patient, adapters, self._replica, self.settings.poll)
         self._handoffs = Handoffs(ground)
         self._titles = ThreadTitles(ground, lambda: self.accounts)
-        self._schedules = Schedules(self._patient, planner, self.settings, access.still, clock)
+        file_store = files if isinstance(files, FileStore) else _folder_of(self.settings)
+        self._schedules = Schedules(self._patient, planner, self.settings, access.still, clock, file_store)
         self._watchdog = Watchdog(self.metrics)
         self._sweep = Sweep(self._patient, self.agents, self.settings, clock, self._ids)
         self._lives = self._connected()
-        self._cleaner, self._soundness = self._made_cleaner(), Soundness(self.store.driver)
+        self._cleaner, self._soundness = self._made_cleaner(file_store), Soundness(self.store.driver)
         self._ears = self._listeners()
         self._spawned: set[asyncio.Task[None]] = set()
         self._main: asyncio.Task[None] | None = None
@@ -161,9 +165,9 @@ class Gateway:
             lambda word: any(word in agent.commands for agent in having),
         )
 
-    def _made_cleaner(self) -> Cleaner:
+    def _made_cleaner(self, files: FileStore | None) -> Cleaner:
         driver, metrics = self.store.driver, self.metrics
-        return Cleaner(driver, self._adapters, self.settings, self._clock, self._let_go, metrics.swept)
+        return Cleaner(driver, self._adapters, self.settings, self._clock, self._let_go, metrics.swept, files)
 
     def _listeners(self) -> Mapping[str, Callable[[str], None]]:
         """Connect wake-ups to the parts that hear them, and gauges to the figures that they read."""
@@ -414,3 +418,7 @@ class Gateway:
         task = asyncio.create_task(work)
         self._spawned.add(task)
         task.add_done_callback(self._spawned.discard)
+
+
+def _folder_of(settings: GatewaySettings) -> FileStore | None:
+    return Folder(Path(settings.data)) if settings.data else None

@@ -34,7 +34,7 @@ from segue.core.contracts.probes import Point
 from segue.core.messages import Delivery, Outgoing, Sending, SendStatus
 from segue.core.settings import Blind
 from segue.errors import Fenced, InDoubt, MessageGone, SendError, SendLater, SendNever, SendUnsure
-from segue.runtime.files import Exporting
+from segue.runtime.files.delivery import Exporting
 from segue.runtime.parts import Ground
 from segue.runtime.placeholders import lost_placeholder
 from segue.runtime.replica import Pause

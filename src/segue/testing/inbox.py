@@ -99,3 +99,7 @@ class Shelf:
         if file.where not in self.kept:
             raise Invalid("file", f"{file.name} isn't one that is kept here", "Keep it first.")
         return self.kept[file.where]
+
+    async def stream(self, file: File) -> AsyncIterator[bytes]:
+        """The same, in one piece."""
+        yield await self.read(file)

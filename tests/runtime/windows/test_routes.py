@@ -15,7 +15,7 @@ from segue.changes.people import browsers
 from segue.cli.gateway import SOCKET
 from segue.core.people import Allowance, Allowances
 from segue.core.windows import HOSTS
-from segue.runtime.files import Folder
+from segue.runtime.files.folder import Folder
 from segue.runtime.windows import routes
 from segue.runtime.windows.frames import (
     AcceptedFrame,

@@ -6,7 +6,7 @@ from functools import partial
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from segue.adapters.http.incoming import SentFile, read
@@ -87,14 +87,22 @@ class Webhook:
         """A file that a message named: what is signed is the address as the message had it, in place of a body."""
         self._prove(request, f"{request.url.path}?{request.url.query}".encode(), self._clock())
         file = File("file", "", request.query_params.get(FILE, ""))
+        content = self._files.stream(file)
         try:
-            return Response(await self._files.read(file), media_type="application/octet-stream")
+            first = await anext(content, b"")
         except Invalid as error:
             raise HTTPException(404, "There is no such file.") from error
+        return StreamingResponse(_all(first, content), media_type="application/octet-stream")
 
     def _prove(self, request: Request, signed: bytes, now: Moment) -> None:
         headers = request.headers
         self._signing.verify(signed, headers.getlist(TIMESTAMP), headers.getlist(SIGNATURE), now)
+
+
+async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in rest:
+        yield piece
 
 
 async def _decoded(field: str, data: str) -> AsyncIterator[bytes]:

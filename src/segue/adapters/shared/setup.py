@@ -117,3 +117,6 @@ class _NoFiles:
 
     async def read(self, file: File) -> bytes:
         raise NotImplementedError("a meeting sends no file")
+
+    def stream(self, file: File) -> AsyncIterator[bytes]:
+        raise NotImplementedError("a meeting sends no file")

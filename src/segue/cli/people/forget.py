@@ -10,7 +10,7 @@ from segue.changes.forgetting.erasure import Cause, Reason
 from segue.changes.people import register
 from segue.changes.sessions import sessions
 from segue.cli import completes
-from segue.cli.host import config_here, opened
+from segue.cli.host import config_here, file_store, opened
 from segue.cli.output import awaited, printable
 from segue.config import Fetch
 from segue.core.settings import GatewaySettings
@@ -28,7 +28,7 @@ async def forget(person: str, *, yes: bool) -> None:
 
     It is for good, and asks once.
     """
-    data = str(config_here(Fetch.STORE).data)
+    config = config_here(Fetch.STORE)
     async with opened() as (store, host):
         found = await store.driver.read(register.find, person)
         own = await store.driver.read(sessions.owned, found, _MOST, None, 0.0)
@@ -41,7 +41,8 @@ async def forget(person: str, *, yes: bool) -> None:
         while await store.driver.write(erasure.person_step, found, reason):
             taken += 1
         await store.driver.write(erasure.person_end, found, reason)
-        cleaner = Cleaner(store.driver, {}, GatewaySettings(data=data), time.time, lambda: None)
+        settings, files = GatewaySettings(data=str(config.data)), file_store(config, store)
+        cleaner = Cleaner(store.driver, {}, settings, time.time, lambda: None, files=files)
         while await cleaner.once():
             """There is more to clean."""
     gone = counted(taken, "session or exchange", "sessions and exchanges")

@@ -21,11 +21,11 @@ from segue.cli.gateway import SOCKET, RunningGateway, gateway
 from segue.cli.host import open_log
 from segue.cli.output import printable
 from segue.config import Config
+from segue.core.contracts.files import is_kept
 from segue.core.messages import File
 from segue.core.values import SessionId
 from segue.core.windows import TERMINAL
 from segue.errors import Invalid, SegueError
-from segue.runtime.files import is_kept
 from segue.runtime.server.listeners import Listener, is_served
 from segue.runtime.telemetry import logs
 from segue.runtime.windows.frames import Asked, Begins, OpenRequest, SayRequest, Shown, encode

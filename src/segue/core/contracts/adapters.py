@@ -126,6 +126,10 @@ class Files(Protocol):
         """The content of a file that was kept."""
         ...
 
+    def stream(self, file: File) -> AsyncIterator[bytes]:
+        """The same a piece at a time; raises `Invalid` before the first piece if it isn't kept here."""
+        ...
+
 
 class Intake(Protocol):
     """An account's side of the gateway, given to its adapter for one life."""

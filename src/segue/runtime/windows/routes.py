@@ -11,12 +11,12 @@ from importlib.resources import files
 from itertools import count
 from pathlib import Path
 from typing import TypeVar, assert_never
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import msgspec
 from msgspec.structs import replace
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -24,10 +24,12 @@ from segue.changes import audit
 from segue.changes.audit import Event, Fact
 from segue.changes.people.allowances import Allowing
 from segue.changes.people.browsers import LIFETIME
+from segue.core.contracts.files import FileStore, is_kept
+from segue.core.messages import File
 from segue.core.values import PersonId
 from segue.core.windows import EDITOR, TERMINAL, WEB
 from segue.errors import Invalid, Refused, StoreError
-from segue.runtime.files import UNKNOWN, Folder
+from segue.runtime.files.folder import UNKNOWN
 from segue.runtime.gateway import Gateway
 from segue.runtime.windows.frames import (
     Asked,
@@ -79,7 +81,7 @@ class Windows:
         gateway: Gateway,
         sign_in: SignIn,
         places: Iterable[Local],
-        files: Folder,
+        files: FileStore,
         name: str,
         url: str = "",
     ) -> None:
@@ -158,12 +160,14 @@ class Windows:
         await self._sign_in.refresh()
         if self._sign_in.shown_by(request) is None:
             return Response("Sign in first.", 401)
-        found = self._files.path("files/{start}/{digest}".format_map(request.path_params))
-        if found is None:
+        where, name = "files/{start}/{digest}".format_map(request.path_params), request.path_params["name"]
+        size = await self._files.find_size(where) if is_kept(where) else None
+        if size is None:
             return Response("There is no such file.", 404)
-        name = request.path_params["name"]
         kind = _PICTURES.get(name.rpartition(".")[2].lower(), UNKNOWN)
-        return FileResponse(found, media_type=kind, filename=name, headers=_KEPT)
+        saved_as = f"attachment; filename*=utf-8''{quote(name)}"
+        headers = {**_KEPT, "Content-Length": str(size), "Content-Disposition": saved_as}
+        return StreamingResponse(self._files.stream(File(name, kind, where, size)), media_type=kind, headers=headers)
 
     async def _live(self, socket: WebSocket) -> None:
         await self._sign_in.refresh()

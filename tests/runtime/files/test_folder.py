@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from segue.core.contracts.files import FILES
 from segue.core.messages import File
 from segue.errors import Invalid, StoreFull
-from segue.runtime.files import FOLDER, Folder
+from segue.runtime.files.folder import Folder
 
 
 async def chunks(*pieces: bytes) -> AsyncIterator[bytes]:
@@ -17,7 +18,7 @@ async def chunks(*pieces: bytes) -> AsyncIterator[bytes]:
 
 
 def kept(data: Path) -> list[Path]:
-    return [path for path in (data / FOLDER).rglob("*") if path.is_file()]
+    return [path for path in (data / FILES).rglob("*") if path.is_file()]
 
 
 async def test_a_file_comes_back_as_it_was_kept(tmp_path: Path) -> None:
@@ -38,7 +39,7 @@ async def test_the_same_content_is_one_file(tmp_path: Path) -> None:
 async def test_nobody_else_can_read_it(tmp_path: Path) -> None:
     file = await Folder(tmp_path).keep("a", "text/plain", chunks(b"secret"))
     assert not stat.S_IMODE((tmp_path / file.where).stat().st_mode) & 0o077
-    assert not stat.S_IMODE((tmp_path / FOLDER).stat().st_mode) & 0o077
+    assert not stat.S_IMODE((tmp_path / FILES).stat().st_mode) & 0o077
 
 
 async def test_what_stops_midway_leaves_nothing(tmp_path: Path) -> None:
@@ -69,6 +70,6 @@ async def test_only_what_was_kept_is_read(tmp_path: Path, where: str) -> None:
 
 
 async def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
-    (tmp_path / FOLDER).write_text("not a folder")
+    (tmp_path / FILES).write_text("not a folder")
     with pytest.raises(StoreFull, match="can't be kept"):
         await Folder(tmp_path).keep("a", "text/plain", chunks(b"x"))

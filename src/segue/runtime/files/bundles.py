@@ -1,19 +1,19 @@
 """Bundles: an export as JSONL with the bytes of its files, in one stream.
 
 Law: the export's own lines come first, then for each file a line with its path and size, and its bytes in base64, a
-piece a line. A file is named by its digest, so a change of its bytes is noticed. Memory holds one piece at a time.
+piece a line. A file is named by its digest, so a change of its bytes is noticed. Memory holds a few pieces at a time.
 """
 
-import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import BinaryIO
 
 import msgspec
 
+from segue.core.contracts.files import FileStore, is_kept
 from segue.core.exports.jsonl import DAMAGED, Transcript, decode, files_after, from_jsonl, invalid, to_jsonl
 from segue.core.messages import File
 from segue.core.values import Value
-from segue.runtime.files import UNKNOWN, Folder
+from segue.runtime.files.folder import UNKNOWN
 
 _PIECE = 48 * 1024
 _LONGEST = 2 * _PIECE
@@ -34,19 +34,23 @@ _enclosed = msgspec.json.Decoder(_Enclosed)
 _piece = msgspec.json.Decoder(_Piece)
 
 
-def bundle(transcript: Transcript, folder: Folder) -> Iterator[bytes]:
+async def bundle(transcript: Transcript, store: FileStore) -> AsyncIterator[bytes]:
     """A transcript and the files that its entries name, as far as they are kept here."""
-    named = [part.where for line in transcript.lines for part in line.parts if isinstance(part, File)]
-    files = {where: path for where in named if (path := folder.path(where))}
+    named = {part.where: part for line in transcript.lines for part in line.parts if isinstance(part, File)}
+    files = [
+        (file, size)
+        for file in named.values()
+        if is_kept(file.where) and (size := await store.find_size(file.where)) is not None
+    ]
     yield to_jsonl(transcript, len(files)).encode()
-    for where, path in files.items():
-        with path.open("rb") as opened:
-            yield msgspec.json.encode(_Enclosed(where, os.fstat(opened.fileno()).st_size)) + b"\n"
-            while piece := opened.read(_PIECE):
-                yield msgspec.json.encode(_Piece(piece)) + b"\n"
+    for file, size in files:
+        yield msgspec.json.encode(_Enclosed(file.where, size)) + b"\n"
+        async for content in store.stream(file):
+            for start in range(0, len(content), _PIECE):
+                yield msgspec.json.encode(_Piece(content[start : start + _PIECE])) + b"\n"
 
 
-async def unbundle(stream: BinaryIO, folder: Folder) -> str:
+async def unbundle(stream: BinaryIO, store: FileStore) -> str:
     """The text of an export in either form, after the files behind it are kept; a damaged one is refused."""
     lines: list[bytes] = []
     while (line := stream.readline()) and not line.startswith(_START):
@@ -59,7 +63,7 @@ async def unbundle(stream: BinaryIO, folder: Folder) -> str:
     for _ in range(files_after(text)):
         enclosed = decode(_enclosed, line.decode(), at)
         pieces = _Pieces(stream, enclosed.size, at)
-        if (await folder.keep("", UNKNOWN, pieces.read())).where != enclosed.file:
+        if (await store.keep("", UNKNOWN, pieces.read())).where != enclosed.file:
             raise invalid(at, "the bytes that follow aren't this file's", DAMAGED)
         at = pieces.at + 1
         line = stream.readline(_LONGEST)

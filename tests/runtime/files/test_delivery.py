@@ -9,7 +9,8 @@ from segue.core.contracts.adapters import Adapter
 from segue.core.exports.jsonl import Form, export_of, from_jsonl
 from segue.core.lanes import Address
 from segue.core.messages import Delivery, File
-from segue.runtime.files import Exporting
+from segue.runtime.files.delivery import Exporting
+from segue.runtime.files.folder import Folder
 from segue.runtime.retrying import Patient
 from segue.store import Store
 from segue.testing import Shelf, WhatsApp
@@ -61,7 +62,7 @@ async def test_what_cant_be_sent_there_is_found_in_the_data_folder(
     large = File("large.bin", "application/octet-stream", "files/ab/cd", 10_001)
     there: Adapter = adapter(WhatsApp())
     async with await open_store(tmp_path / "segue.db") as store:
-        exporting = Exporting(Patient(store.driver), Shelf())
+        exporting = Exporting(Patient(store.driver), Folder(tmp_path))
         ready = await exporting.ready(Delivery("1", HERE, "", 0, "Here it is.", "k", file=large), large, there)
     assert ready.file is None
     assert ready.text == "Here it is.\nlarge.bin can't be sent here: it is files/ab/cd in the data folder."

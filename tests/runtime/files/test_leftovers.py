@@ -14,12 +14,12 @@ import pytest
 from segue import open_store
 from segue.changes.exchange import letters
 from segue.changes.forgetting import named_files
-from segue.core.contracts.adapters import Unfetched
+from segue.core.contracts.adapters import Files, Unfetched
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, File, Speaker, Text
-from segue.runtime.files import Folder
+from segue.runtime.files.folder import Folder
+from segue.runtime.files.leftovers import GRACE, Leftovers
 from segue.runtime.gateway import Gateway
-from segue.runtime.leftovers import GRACE, Leftovers
 from segue.runtime.retrying import Patient
 from segue.store import Store
 from segue.testing.agents import ScriptedAgent
@@ -50,15 +50,22 @@ def arrival(message: str, *files: File) -> Arrival:
     return Arrival(place, message, Speaker(Identity("test", "main", "u"), "Ann"), (Text("look"), *files), time.time())
 
 
+class OnlyKept:
+    """Files that a gateway keeps and doesn't sweep."""
+
+    def __init__(self, files: Files) -> None:
+        self.keep, self.read, self.stream = files.keep, files.read, files.stream
+
+
 def gateway(where: str, folder: Path, agent: ScriptedAgent | None = None) -> AbstractAsyncContextManager[Gateway]:
     """A gateway; it sweeps by itself unless it is given an agent."""
-    data, answering = "" if agent else str(folder), agent or ScriptedAgent(["Nice."])
+    files, answering = OnlyKept(Folder(folder)) if agent else Folder(folder), agent or ScriptedAgent(["Nice."])
     accounts = {("test", "main"): PUBLIC}
-    return gateway_on(where, answering, accounts=accounts, files=Folder(folder), data=data, grace=5.0)
+    return gateway_on(where, answering, accounts=accounts, files=files, grace=5.0)
 
 
 def looking(store: Store, folder: Path) -> Leftovers:
-    return Leftovers(Patient(store.driver), folder, time.time, lambda _: None)
+    return Leftovers(Patient(store.driver), Folder(folder), lambda _: None)
 
 
 async def test_what_any_row_names_stays_and_the_rest_goes_after_its_grace(database: str, tmp_path: Path) -> None:
@@ -100,13 +107,22 @@ async def test_one_look_reads_a_few_pages_and_the_next_only_what_is_new(
         assert there(tmp_path, nobodys, *files) == [False, *[True] * 7]
 
 
+async def test_a_file_that_only_another_machine_has_is_passed_over(tmp_path: Path) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    file, also_here = await kept(elsewhere, b"elsewhere"), await kept(here, b"also here")
+    async with await open_store(tmp_path / "segue.db") as store:
+        assert await looking(store, here).sweep([file.where, also_here.where], time.time()) == 1
+    assert there(here, also_here) == [False]
+    assert there(elsewhere, file) == [True]
+
+
 async def test_the_same_content_kept_again_is_never_lost_to_two_who_sweep(database: str, tmp_path: Path) -> None:
     async with await open_store(database) as one, await open_store(database) as two:
         for n in range(30):
             file = await kept(tmp_path, f"{n}".encode())
             path = tmp_path / file.where
             until = time.time() - GRACE
-            looks = looking(one, tmp_path).sweep([path], until), looking(two, tmp_path).sweep([path], until)
+            looks = looking(one, tmp_path).sweep([file.where], until), looking(two, tmp_path).sweep([file.where], until)
             again = Folder(tmp_path).keep("cat.png", "image/png", once(f"{n}".encode()))
             # Whatever comes first: the one that is kept again is young, and stays.
             _, first, second = await asyncio.gather(again, *looks)

@@ -14,14 +14,18 @@ from segue.core.exports.jsonl import Line, Transcript, from_jsonl, to_jsonl
 from segue.core.messages import File, Parts, Stone, Text
 from segue.core.transcripts import AGENT
 from segue.errors import Invalid
-from segue.runtime.bundles import bundle, unbundle
-from segue.runtime.files import Folder
+from segue.runtime.files.bundles import bundle, unbundle
+from segue.runtime.files.folder import Folder
 
 contents = st.lists(st.binary(max_size=50) | st.integers(48_000, 100_000).map(lambda n: b"\0{" * n), max_size=3)
 
 
 async def chunks(content: bytes) -> AsyncIterator[bytes]:
     yield content
+
+
+async def all_of(pieces: AsyncIterator[bytes]) -> bytes:
+    return b"".join([piece async for piece in pieces])
 
 
 async def talk(folder: Folder, files: list[bytes]) -> Transcript:
@@ -38,10 +42,10 @@ async def talk(folder: Folder, files: list[bytes]) -> Transcript:
 async def test_files_come_through_with_their_session(files: list[bytes]) -> None:
     with TemporaryDirectory() as here, TemporaryDirectory() as there:
         whole = await talk(Folder(Path(here)), files)
-        written = b"".join(bundle(whole, Folder(Path(here))))
+        written = await all_of(bundle(whole, Folder(Path(here))))
         text = await unbundle(io.BytesIO(written), Folder(Path(there)))
         assert from_jsonl(text) == whole == from_jsonl(written.decode())
-        assert b"".join(bundle(from_jsonl(text), Folder(Path(there)))) == written
+        assert await all_of(bundle(from_jsonl(text), Folder(Path(there)))) == written
         for line, content in zip(whole.lines, files, strict=False):
             assert isinstance(file := line.parts[1], File)
             assert await Folder(Path(there)).read(file) == content
@@ -49,7 +53,7 @@ async def test_files_come_through_with_their_session(files: list[bytes]) -> None
 
 async def test_a_bundle_that_was_cut_off_or_changed_is_refused(tmp_path: Path) -> None:
     here = Folder(tmp_path / "here")
-    written = b"".join(bundle(await talk(here, [b"cow", b"x" * 100_000]), here)).splitlines(keepends=True)
+    written = (await all_of(bundle(await talk(here, [b"cow", b"x" * 100_000]), here))).splitlines(keepends=True)
     first = next(n for n, line in enumerate(written) if line.startswith(b'{"file"'))
     damaged = [written[:n] for n in range(first, len(written))]
     damaged += [[*written, written[-1]], [*written[:first], *written[first + 1 :]]]
@@ -71,7 +75,8 @@ async def test_a_large_file_is_never_whole_in_memory(tmp_path: Path) -> None:
     whole = await talk(here, [bytes(20_000_000)])
     tracemalloc.start()
     with (tmp_path / "bundle").open("w+b") as file:
-        file.writelines(bundle(whole, here))
+        async for piece in bundle(whole, here):
+            file.write(piece)
         file.seek(0)
         await unbundle(file, there)
     peak = tracemalloc.get_traced_memory()[1]
