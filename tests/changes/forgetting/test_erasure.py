@@ -9,11 +9,11 @@ from segue.changes.forgetting.erasure import Cause, Reason
 from segue.changes.forgetting.named_files import Naming
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Person
-from segue.core.messages import File, Stone, encode_parts
+from segue.core.messages import Arrival, File, Stone, encode_parts
 from segue.core.transcripts import Tip
 from segue.database.statements import q
 from segue.errors import StoreConflict
-from tests.changes.world import World
+from tests.changes.world import World, private
 
 STONE = encode_parts((Stone(1.0),))
 
@@ -79,3 +79,59 @@ async def test_a_file_that_only_a_dead_letter_names_stays_until_it_was_taken_in_
     [letter] = await world.store.driver.read(letters.newest, 9)
     assert await world.store.driver.write(letters.begin_again, letter, arrival, 2.0)
     assert await named(world) == set()
+
+
+async def bury(world: World, letter: Arrival | str) -> None:
+    raw = letter if isinstance(letter, str) else msgspec.json.encode(letter).decode()
+    await world.store.driver.write(letters.bury, "telegram/bot", raw, "it broke", 1.0)
+
+
+async def dead(world: World) -> list[str]:
+    """What stands in the dead letters, the oldest first."""
+    return [letter.raw for letter in reversed(await world.store.driver.read(letters.newest, 99))]
+
+
+async def test_a_forgotten_message_takes_only_the_dead_letters_that_name_it(world: World) -> None:
+    await world.hear("1", "a secret", message="12")
+    ann = await world.person("1")
+    [session] = await world.store.sessions(ann)
+    others = (
+        world.arrival("1", "at 12.5", message="112"),
+        world.arrival("3", "12", message="7", quotes="120"),
+        world.arrival("12", "its chat and sender are 12", message="8"),
+        world.arrival("3", "another chat's message 12", message="12"),
+        world.arrival("3", "an answer in another chat", message="9", quotes="12"),
+    )
+    unread = (
+        '{"at":1700000012.5,"id":112,"date":"2026-12-12","text":"x12"}',
+        '{"at":12.5,"text":"12th"}',
+        "Report(message='112')",
+    )
+    for letter in (*others, *unread):
+        await bury(world, letter)
+    kept = await dead(world)
+    gone = (
+        world.arrival("1", "it came twice", message="12"),
+        world.arrival("1", "an answer to it", private("1", "thread"), message="13", quotes="12"),
+        world.arrival("1", "an edit of it", message="14", edits="12"),
+        '{"message":{"message_id":12,"text":"a secret"}}',
+        "Report(message='12')",
+    )
+    for letter in gone:
+        await bury(world, letter)
+    await world.store.driver.write(erasure.session, session.id, Reason(ann.id, Cause.ASKED, world.clock()))
+    assert await dead(world) == kept
+
+
+async def test_a_forgotten_person_takes_only_the_dead_letters_that_they_sent(world: World) -> None:
+    ann = await world.person("42")
+    await bury(world, world.arrival("420", "it is 42 outside", private("42"), message="42", quotes="42"))
+    await bury(world, world.arrival("7", "by an alias of another", aliases=("1042",)))
+    await bury(world, '{"from":{"id":142},"at":42.1}')
+    kept = await dead(world)
+    await bury(world, world.arrival("42", "a secret"))
+    await bury(world, world.arrival("uuid", "under another id", aliases=("42",)))
+    await bury(world, '{"from":{"id":42}}')
+    reason = Reason(ann.id, Cause.HOST, world.clock())
+    await world.store.driver.write(erasure.person_end, ann.id, reason)
+    assert await dead(world) == kept

@@ -14,8 +14,8 @@ from segue.changes import audit
 from segue.changes.audit import Event, Fact
 from segue.changes.exchange import edits, handoffs, readers
 from segue.changes.exchange.edits import Deleted
-from segue.changes.exchange.letters import DeadLetter
 from segue.changes.exchange.readers import Reader
+from segue.changes.forgetting import dead_letters
 from segue.changes.forgetting import extent as extents
 from segue.changes.forgetting.extent import Extent, TimeRun, TurnId, uncited
 from segue.changes.people import actors, notes, tokens
@@ -23,7 +23,7 @@ from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves, search, sessions
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
-from segue.core.lanes import Address, Audience, Identity, Person, Place, account_key
+from segue.core.lanes import Address, Audience, Identity, Person, Place
 from segue.core.messages import Stone, encode_parts, plain_text
 from segue.core.text.search_words import words_of
 from segue.core.transcripts import Tip
@@ -210,8 +210,7 @@ def person_end(person: PersonId, reason: Reason) -> Transaction[None]:
     """Forget what is left of a person once nothing that they said stands: names and dead letters."""
     person = yield from actors.now(person)
     for identity in (yield from each(Identity, q.identities_of(person=person))):
-        account = account_key(identity.platform, identity.account)
-        yield from _clear_letters(account, [identity.user], reason.at)
+        yield from dead_letters.clear_person(identity, reason.at)
     for note in (yield from notes.of(person)):
         yield from notes.drop(note.id)
     yield from tokens.forget_person(person, reason.by, reason.at)
@@ -283,21 +282,8 @@ def _clear(extent: Extent, id: int, at: Moment) -> Transaction[set[str]]:
         yield q.clear_states(session=session)
         yield q.void_states(session=session)
         places |= set((yield from each(str, q.places_of_session(session=session))))
-    by_account: dict[str, list[str]] = {}
-    for route, message in sorted(extent.messages):
-        if route:
-            address = Address.parse(route)
-            by_account.setdefault(account_key(address.platform, address.account), []).append(message)
-    for account, messages in by_account.items():
-        yield from _clear_letters(account, messages, at)
+    yield from dead_letters.clear_messages(extent.messages, at)
     return places
-
-
-def _clear_letters(account: str, ids: Sequence[str], at: Moment) -> Transaction[None]:
-    """Clear the dead letters of an account that name one of these ids: of messages, or of a person."""
-    for letter in (yield from each(DeadLetter, q.letters_at(account=account))):
-        if any(id in letter.raw or ascii(id)[1:-1] in letter.raw for id in ids):
-            yield q.clear_letter(id=letter.id, at=at)
 
 
 def _end_sessions(extent: Extent, at: Moment) -> Transaction[list[str]]:

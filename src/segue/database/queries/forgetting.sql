@@ -203,8 +203,8 @@ where l.address = :address and q.session is null and q.state = 'open' and q.aske
 limit 1;
 
 -- name: letters_at
--- Dead letters of an account.
-select id, account, raw, why, at from letters where account = :account order by id;
+-- Dead letters of an account that have words.
+select id, account, raw, why, at from letters where account = :account and raw <> '' order by id;
 
 -- name: clear_letter
 -- A dead letter has no words any more.
