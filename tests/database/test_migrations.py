@@ -213,6 +213,7 @@ async def test_todays_queries_fit_todays_schema_on_sqlite(tmp_path: Path) -> Non
     await (await Sqlite.open(path)).close()
     with contextlib.closing(apsw.Connection(str(path))) as connection:
         connection.create_scalar_function("segue_now", lambda *_: 0.0, 0)
+        connection.create_scalar_function("segue_beats", lambda *_: 0, 1)
         # What only PostgreSQL has to say is nothing here.
         for query in filter(lambda query: query.sql, compile_for(SQLITE).values()):
             connection.execute(f"explain {query.sql}", dict.fromkeys(query.order))

@@ -71,6 +71,7 @@ def wrong(columns: dict[str, list[str]]) -> list[tuple[str, str, list[str], list
 def test_columns_are_the_fields_of_their_values_in_sqlite() -> None:
     connection = apsw.Connection(":memory:")
     connection.create_scalar_function("segue_now", lambda *_: 0.0, 0)
+    connection.create_scalar_function("segue_beats", lambda *_: 0, 1)
     for _, sql in migrations(SQLITE):
         connection.execute(sql)
     columns = {

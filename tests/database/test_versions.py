@@ -92,6 +92,7 @@ async def test_an_older_program_beside_this_one_finds_all_that_it_asks_for(file:
     queries = queries_in(file)
     raw = apsw.Connection(":memory:")
     raw.create_scalar_function("segue_now", lambda *_: 0.0, 0)
+    raw.create_scalar_function("segue_beats", lambda *_: 0, 1)
     for _, script in migrations(SQLITE):
         raw.execute(script).fetchall()
     for name, sql in queries["sqlite"].items():

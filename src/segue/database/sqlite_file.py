@@ -1,11 +1,13 @@
 """The SQLite file: how it is made, recognised, brought up to date and opened, and what its errors mean."""
 
 import errno
+import logging
 import os
 import time
 from contextlib import closing, suppress
 from ctypes import addressof, c_int
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -13,6 +15,7 @@ from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Point, Probe
 from segue.database.boot_clock import set_clock
 from segue.database.shapes import difference, shape_in, unlike
+from segue.database.sqlite_beats import lacks_log, note, notice_older, was_folded
 from segue.database.sqlite_log import LogFolder
 from segue.database.sqlite_slack import Slack
 from segue.database.transactions import Steps, pending, too_long
@@ -25,6 +28,8 @@ from segue.errors import (
     StoreReadOnly,
     StoreUnreachable,
 )
+
+log = logging.getLogger(__name__)
 
 APPLICATION = 0x53656775
 """`Segu` in the file's header: tells our files from those of other programs."""
@@ -59,7 +64,6 @@ _SETTINGS = """
 """
 
 
-_LOOK = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _TABLES = "select name from sqlite_schema where type = 'table' and sql not like 'create virtual%' order by name"
 _STEPS, _REST = 50_000, 0.001
 """Steps of a look for damage between two rests, and the seconds of a rest."""
@@ -82,6 +86,8 @@ class SqliteFile:
         self._make()
         if alone := self.copied_alone():
             raise alone
+        if self._vfs is None and lacks_log(self.path):
+            log.warning("another program folded the log of %s into it after a gateway was killed", self.path)
         try:
             connection = self._connect()
             try:
@@ -91,6 +97,8 @@ class SqliteFile:
                 _sync_folder(self.path.parent)
                 self._migrate(connection, steps, probe)
                 _write_anew(connection)
+                if self._vfs is None:
+                    notice_older(self.path, connection)
                 if self._given is None and connection.table_exists("main", "replicas"):
                     self._clock = set_clock(connection)
                 connection.execute("pragma foreign_keys = on")
@@ -107,11 +115,11 @@ class SqliteFile:
 
         The log stays beside the file, also when nobody has it open, and a gateway that runs is written in the file.
         """
-        log = Path(f"{self.path}-wal")
-        if self._vfs is not None or log.exists() or not _in_use(self.path):
+        if self._vfs is not None or not lacks_log(self.path) or was_folded(self.path):
             return None
+        beside = f"{self.path.name}-wal"
         return StoreCorrupt(
-            f"{self.path} was copied while a gateway ran, without {log.name}: what was said last isn't in it. "
+            f"{self.path} was copied while a gateway ran, without {beside}: what was said last isn't in it. "
             "`segue restore FILE` brings a backup back that `segue backup` wrote, or a copy with its log; "
             "`segue restore` goes on with what is here."
         )
@@ -212,12 +220,17 @@ class SqliteFile:
         )
         connection.set_busy_handler(self._wait)
         connection.create_scalar_function("segue_now", lambda *_: self._clock(), 0)
+        connection.create_scalar_function("segue_beats", self._note_beats, 1)
         # Else a join is planned anew each time its arguments change, which costs more than running it.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.execute(_SETTINGS).fetchall()  # to the end: a statement that has rows waits for them to be taken
         if self._vfs is None:
             keep_log(connection)
         return connection
+
+    def _note_beats(self, *beats: Any) -> int:
+        (count,) = beats
+        return note(self.path, count) if self._vfs is None else int(count)
 
     def _wait(self, times: int) -> bool:
         """Try for a lock every millisecond: SQLite's own pauses grow until a busy neighbour is never caught resting."""
@@ -292,17 +305,6 @@ def keep_log(connection: apsw.Connection) -> None:
     """Leave the log beside the file when it is closed: a file without one was taken away from it."""
     yes = c_int(1)
     connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, addressof(yes))
-
-
-def _in_use(path: Path) -> bool:
-    """Whether a gateway is alive by what is in the file alone; nothing is opened beside it."""
-    try:
-        with closing(apsw.Connection(f"{path.as_uri()}?immutable=1", flags=_LOOK)) as connection:
-            if not connection.execute("select 1 from sqlite_schema where name = 'replicas'").fetchall():
-                return False
-            return bool(connection.execute("select 1 from replicas limit 1").fetchall())
-    except apsw.Error:
-        return False  # Whatever is wrong with it is told when it is opened.
 
 
 def _rest() -> bool:

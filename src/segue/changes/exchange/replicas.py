@@ -10,7 +10,8 @@ from segue.errors import Fenced
 
 
 def join(me: str, seconds: float) -> Transaction[None]:
-    """Come alive."""
+    """Come alive; it counts as a heartbeat, so that the first one notes this start beside the database."""
+    yield q.count_beat()
     yield q.join_replicas(me=me, seconds=seconds)
 
 
@@ -31,6 +32,7 @@ def beat(me: str, seconds: float) -> Transaction[Beat]:
     """
     if not (yield q.beat(me=me, seconds=seconds)):
         raise Fenced(f"replica {me}")
+    yield q.count_beat()
     dead = len((yield q.bury()))
     yield from _free()
     if dead:

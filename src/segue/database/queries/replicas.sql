@@ -2,6 +2,15 @@
 -- A replica comes alive.
 insert into replicas (id, expires) values (:me, {now} + :seconds);
 
+-- name: count_beat (sqlite)
+-- A heartbeat more of any replica; what was counted before is noted beside the file.
+insert into settings (name, value) values ('beats', '1')
+on conflict (name) do update set value = cast(segue_beats(cast(settings.value as integer)) + 1 as text);
+
+-- name: count_beat (postgres)
+-- Nothing is noted beside a server.
+select 1;
+
 -- name: beat
 -- A replica lives on; nothing comes back if it was given up.
 update replicas set expires = {now} + :seconds where id = :me and expires >= {now} returning expires;
