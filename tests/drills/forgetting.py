@@ -142,7 +142,11 @@ async def cage(where: str, folder: Path, driver: Driver | None = None) -> AsyncI
     """A gateway on a database, with a data folder."""
     clock, sink = HandClock(time.time()), Sink()
     settings = GatewaySettings(poll=0.02, data=str(folder))
-    more: Any = {"account": AccountSettings(allow=frozenset({"ann"})), "settings": settings, "files": Folder(folder)}
+    more: Any = {
+        "account": AccountSettings(allow=frozenset({"ann"})),
+        "settings": settings,
+        "files": Folder(folder, clock),
+    }
     logger = logging.getLogger("segue")
     async with gateway_on(driver or where, Noter(otherwise=answers), sink, clock=clock, **more) as gateway:
         made = Cage(gateway.store, gateway, sink, where, folder, clock)
