@@ -32,6 +32,7 @@ from tests.drills import (
     bindings,
     budgets,
     children,
+    crowds,
     disks,
     editors,
     everywhere,
@@ -202,6 +203,10 @@ def _hostile_input(fresh: Fresh, seed: int) -> str:
     return "; ".join(found.wrong)
 
 
+def _crowds(fresh: Fresh, _seed: int) -> str:
+    return "; ".join(asyncio.run(crowds.run(fresh(), 200)))
+
+
 def _overload(fresh: Fresh, seed: int) -> str:
     found = asyncio.run(overload.run(fresh(), 60.0, seed))
     _say(f"overload: {found}")
@@ -254,6 +259,8 @@ DRILLS = {
     "readers": Drill(100_000, "steps of people whose words keep their readers", 1_000, _readers),
     "hostile-input": Drill(1_000_000, "hostile commands, tool calls and payloads", 10_000, _hostile_input),
     "hostile-input-postgres": Drill(20_000, "hostile commands, tool calls and payloads", 10_000, _hostile_input),
+    "crowds": Drill(20, "bursts of 200 answers on SQLite", 1, _crowds),
+    "crowds-postgres": Drill(20, "bursts of 200 answers on PostgreSQL", 1, _crowds),
     "overload": Drill(10, "minutes in which twice as much came in as could be done", 1, _overload),
     "slowness": Drill(6, "calls of 5, 20 and 60 seconds under the shipped lease on SQLite", 6, _slowness),
     "slowness-postgres": Drill(6, "calls of 5, 20 and 60 seconds under the shipped lease on PostgreSQL", 6, _slowness),

@@ -237,6 +237,19 @@ def _hoarding(one: Callable[[Answering, Running], Any]) -> Any:
     return hoarded
 
 
+def _never_waiting(_run: Any) -> Any:
+    async def run(outbox: Outbox) -> None:
+        while True:
+            # It has taken all that was due, so it needn't look in the database.
+            if len(outbox._calls) <= 64:
+                await outbox._take()
+                await outbox.wake.wait()
+            elif outbox.free:
+                """There is room again."""
+
+    return run
+
+
 def _gives(value: Any) -> Transaction[Any]:
     yield from ()
     return value
@@ -366,6 +379,7 @@ class Bug(enum.Enum):
     COMMITS_UNSYNCED = "a commit is in the log, which isn't synced"
     NOTHING_SYNCED = "nothing is ever synced"
     FOLDER_UNSYNCED = "the log may lose its name"
+    TURNS_WITHOUT_WAITING = "an outbox that has more calls than it has room for looks again at once"
     HOARDS = "what a turn needed is kept when it is over"
     COMMAND_RAISES = "a command ends in an error that nobody foresaw"
     PATTERN_EXPLODES = "a pattern with nested repetition reads what people type"
@@ -489,6 +503,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.COMMITS_UNSYNCED: (pragma("synchronous", "normal"),),
     Bug.NOTHING_SYNCED: (pragma("synchronous", "off"),),
     Bug.FOLDER_UNSYNCED: (Patch(sqlite_file, "_sync_folder", lambda _: lambda _folder: None),),
+    Bug.TURNS_WITHOUT_WAITING: (Patch(Outbox, "run", _never_waiting),),
     Bug.HOARDS: (Patch(Answering, "answer", _hoarding),),
     Bug.ONCE_READ_ALWAYS_READ: (Patch(readings, "unread", _once_read),),
     Bug.TOOLS_REACH_ALL: (Patch(children, "reader", lambda _: lambda _asker: _gives(Reader())),),

@@ -119,14 +119,11 @@ class Outbox:
         """Send until cancelled; calls under way are let finish."""
         try:
             while True:
-                room = _AT_ONCE - len(self._calls)
-                taken = await self._take(room) if self.free else []
-                for held in taken:
-                    self.send(held)
-                if len(taken) < room or not room:
-                    if not self._calls:
-                        self._idle.set()
-                    await self.wake.wait()
+                if self.free and await self._take():
+                    continue
+                if not self._calls:
+                    self._idle.set()
+                await self.wake.wait()
         finally:
             if self._calls:
                 await asyncio.wait(self._calls)
@@ -142,9 +139,13 @@ class Outbox:
         self._calls.add(call)
         call.add_done_callback(self._ended)
 
-    async def _take(self, count: int) -> list[Outgoing]:
-        platform, account = self._adapter.platform, self._adapter.account
-        return await self._store.write(deliveries.outgoing, self._replica.id, platform, account, count)
+    async def _take(self) -> bool:
+        """Take and send as many deliveries as there is room for; return whether more may be due."""
+        platform, account, room = self._adapter.platform, self._adapter.account, _AT_ONCE - len(self._calls)
+        taken = await self._store.write(deliveries.outgoing, self._replica.id, platform, account, room)
+        for held in taken:
+            self.send(held)
+        return len(taken) == room
 
     def _ended(self, call: asyncio.Task[None]) -> None:
         # Something may wait for this call's room, or somebody for the last of them.

@@ -109,7 +109,8 @@ class Pause:
         """Says that there may be work."""
 
     async def wait(self) -> None:
-        """Return when there may be work, at the latest when the poll is due."""
+        """Return when there may be work, at the latest when the poll is due; others always go on meanwhile."""
+        await asyncio.sleep(0)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._poll):
                 await self._event.wait()

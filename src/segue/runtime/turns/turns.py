@@ -159,21 +159,25 @@ class Turns:
         """Take sessions that nobody holds, until cancelled."""
         while True:
             count, room = self._slots.open, self._slots.room
-            runs: list[Run] = []
-            if count > 0:
-                self._slots.free -= count
-                try:
-                    runs = await self._store.write(turns.claim, self._replica.id, count, room)
-                finally:
-                    self._slots.free += count - len(runs)
-                if not room.only:
-                    self._wait(min(run.waited for run in runs) if len(runs) == count else 0.0)
-                for run in runs:
-                    self.start(run)
+            if count > 0 and await self._claim(count, room):
+                continue
             if self._behind is not None and (room.only or count <= 0):
                 self._wait(await self._store.read(turns.longest_wait, room))
-            if len(runs) < count or count <= 0:
-                await self.wake.wait()
+            await self.wake.wait()
+
+    async def _claim(self, count: int, room: Room) -> bool:
+        """Claim and start up to so many sessions; return whether more may wait."""
+        runs: list[Run] = []
+        self._slots.free -= count
+        try:
+            runs = await self._store.write(turns.claim, self._replica.id, count, room)
+        finally:
+            self._slots.free += count - len(runs)
+        if not room.only:
+            self._wait(min(run.waited for run in runs) if len(runs) == count else 0.0)
+        for run in runs:
+            self.start(run)
+        return len(runs) == count
 
     def _wait(self, seconds: float) -> None:
         """Sessions have waited for a slot for so long; none does if it is 0."""
