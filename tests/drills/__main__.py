@@ -51,6 +51,7 @@ from tests.drills import (
     schedules,
     slowness,
     soak,
+    unheard,
     zombies,
 )
 from tests.drills.forgers import FORGERS
@@ -207,6 +208,10 @@ def _crowds(fresh: Fresh, _seed: int) -> str:
     return "; ".join(asyncio.run(crowds.run(fresh(), 200)))
 
 
+def _unheard(fresh: Fresh, seed: int) -> str:
+    return "; ".join(asyncio.run(unheard.run(fresh(), 100, seed)))
+
+
 def _overload(fresh: Fresh, seed: int) -> str:
     found = asyncio.run(overload.run(fresh(), 60.0, seed))
     _say(f"overload: {found}")
@@ -261,6 +266,8 @@ DRILLS = {
     "hostile-input-postgres": Drill(20_000, "hostile commands, tool calls and payloads", 10_000, _hostile_input),
     "crowds": Drill(20, "bursts of 200 answers on SQLite", 1, _crowds),
     "crowds-postgres": Drill(20, "bursts of 200 answers on PostgreSQL", 1, _crowds),
+    "unheard": Drill(10_000, "messages while commits aren't heard of on SQLite", 400, _unheard),
+    "unheard-postgres": Drill(10_000, "messages while commits aren't heard of on PostgreSQL", 400, _unheard),
     "overload": Drill(10, "minutes in which twice as much came in as could be done", 1, _overload),
     "slowness": Drill(6, "calls of 5, 20 and 60 seconds under the shipped lease on SQLite", 6, _slowness),
     "slowness-postgres": Drill(6, "calls of 5, 20 and 60 seconds under the shipped lease on PostgreSQL", 6, _slowness),

@@ -60,6 +60,7 @@ from segue.runtime.turns.answering import Answering
 from segue.runtime.turns.asking import Askers
 from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.running import Running
+from segue.runtime.turns.stranded import Stranded
 from segue.runtime.windows.window import Window
 from segue.store import Store
 from tests.drills.pace import slow
@@ -237,6 +238,13 @@ def _hoarding(one: Callable[[Answering, Running], Any]) -> Any:
     return hoarded
 
 
+def _idle(_look: Any) -> Any:
+    async def idle(*_: Any) -> None:
+        """Look at nothing."""
+
+    return idle
+
+
 def _never_waiting(_run: Any) -> Any:
     async def run(outbox: Outbox) -> None:
         while True:
@@ -379,6 +387,7 @@ class Bug(enum.Enum):
     COMMITS_UNSYNCED = "a commit is in the log, which isn't synced"
     NOTHING_SYNCED = "nothing is ever synced"
     FOLDER_UNSYNCED = "the log may lose its name"
+    NEVER_LOOKS_AT_ITSELF = "what a replica holds and doesn't work on stays held"
     TURNS_WITHOUT_WAITING = "an outbox that has more calls than it has room for looks again at once"
     HOARDS = "what a turn needed is kept when it is over"
     COMMAND_RAISES = "a command ends in an error that nobody foresaw"
@@ -503,6 +512,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.COMMITS_UNSYNCED: (pragma("synchronous", "normal"),),
     Bug.NOTHING_SYNCED: (pragma("synchronous", "off"),),
     Bug.FOLDER_UNSYNCED: (Patch(sqlite_file, "_sync_folder", lambda _: lambda _folder: None),),
+    Bug.NEVER_LOOKS_AT_ITSELF: (Patch(Stranded, "look", _idle),),
     Bug.TURNS_WITHOUT_WAITING: (Patch(Outbox, "run", _never_waiting),),
     Bug.HOARDS: (Patch(Answering, "answer", _hoarding),),
     Bug.ONCE_READ_ALWAYS_READ: (Patch(readings, "unread", _once_read),),

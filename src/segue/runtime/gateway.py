@@ -64,6 +64,7 @@ from segue.runtime.tools.programs import Programs
 from segue.runtime.tools.reading import Reading
 from segue.runtime.tools.schedules import Scheduling
 from segue.runtime.turns.prompt import Prompt
+from segue.runtime.turns.stranded import Stranded
 from segue.runtime.turns.turns import Turns
 from segue.runtime.windows.local import Watched
 from segue.runtime.windows.watchers import Changed, Forgotten, HandoffMoved, SomethingAsked, Watches
@@ -124,6 +125,7 @@ class Gateway:
         prompt = Prompt(self._patient, self._adapters, self.settings, clock, files or NoFiles())
         self._outboxes = {a: Outbox(ground, one, Exporting(self._patient, files)) for a, one in self._adapters.items()}
         self._turns = Turns(ground, self.agents, box := self._toolbox(ground, planner, prompt), prompt, self._outboxes)
+        self._stranded = Stranded(ground, self._turns, self._outboxes.values())
         self._commands = self._typed()
         self.programs = self._served(ground, box)
         access = Access(self.settings, self._ids)
@@ -328,6 +330,7 @@ class Gateway:
                     group.create_task(self._watchdog.run(), name="watchdog")
                     group.create_task(self._soundness.run(), name="soundness")
                     group.create_task(self._turns.claim(), name="claim")
+                    group.create_task(self._stranded.run(), name="stranded")
                     group.create_task(self._index(), name="index")
                     group.create_task(self._forget(), name="forget")
                     group.create_task(self._cleaner.run(), name="cleaner")

@@ -19,7 +19,16 @@ from segue.core.messages import Arrival
 from segue.core.people import MINUTE, Limit
 from segue.core.turns import Room
 from segue.core.values import Moment, PersonId, SessionId
-from segue.errors import Fenced, Invalid, Overloaded, SegueError, StoreConflict, StoreError, StoreUnreachable
+from segue.errors import (
+    Fenced,
+    Invalid,
+    OutcomeUnknown,
+    Overloaded,
+    SegueError,
+    StoreConflict,
+    StoreError,
+    StoreUnreachable,
+)
 from segue.runtime.parts import Ground
 from segue.runtime.replica import Pause
 from segue.runtime.telemetry.logs import traced
@@ -66,8 +75,16 @@ class Inbox:
         self._told: dict[Identity, Moment] = {}
         self._overload = ground.settings.overload
         self._places = asyncio.Semaphore(_AT_ONCE)
+        self._taking: set[asyncio.Task[Accepted]] = set()
+        """Messages that are being taken in; they are whether or not their bringer waits."""
         self._refused = float("-inf")
         """When a message was last refused because there was too much to do."""
+
+    async def close(self) -> None:
+        """Take nothing in any more, and wait for messages that are being taken in."""
+        self.open = False
+        if self._taking:
+            await asyncio.wait(self._taking)
 
     @property
     def overloaded(self) -> bool:
@@ -148,38 +165,64 @@ class Inbox:
     async def _write(self, arrival: Arrival, trace: str, accept: Accepting | None = None) -> Accepted:
         if not arrival.deletes and self._refusing.get(arrival.speaker.identity, 0.0) > self._clock():
             return self._refuse(arrival, Limit.MESSAGES)
+        # Whoever brings a message may hang up; the session that its commit claims has to run all the same.
+        taking = asyncio.create_task(self._enter(arrival, trace, accept or self._door.accept))
+        self._taking.add(taking)
+        taking.add_done_callback(self._taking.discard)
+        return await asyncio.shield(taking)
+
+    async def _enter(self, arrival: Arrival, trace: str, accept: Accepting) -> Accepted:
         merges = tuple(self._ids() for _ in range(1 + len(arrival.speaker.aliases)))
         fresh = Fresh(PersonId(self._ids()), SessionId(self._ids()), self._ids(), merges, trace, self._clock())
         host = arrival.speaker.identity in self._hosts
         async with nullcontext() if host else self._entering():
-            (me, room), run = self._turns.reserve(), None
-            try:
-                taken = await self._driver.write(
-                    accept or self._door.accept, arrival, fresh, me, None if host else room
-                )
-                run = taken.run if isinstance(taken, Queued) else None
-                if host and isinstance(taken, Queued):
-                    self._turns.knows_host(taken.met.person.id)
-            finally:
-                if me is not None and run is None:
-                    self._turns.give_back()
-            match taken:
-                case Duplicate():
-                    return Accepted.DUPLICATE
-                case OverLimit():
-                    self._refuse_until(arrival, taken.until)
-                    return self._refuse(arrival, taken.limit)
-                case Handled() | Queued():
-                    if arrival.album:
-                        asyncio.get_running_loop().call_later(ALBUM + _MOMENT, self._turns.wake.set)
-                    if run is not None:
-                        self._turns.start(run)
-                    elif isinstance(taken, Queued) and (me is None or (not host and room.only)):
-                        self._turns.turned_away()
-                        await self._tell_wait(arrival, fresh)
-                    return Accepted.NEW
-                case _:
-                    assert_never(taken)
+            with self._store.writing():
+                return await self._queue(accept, arrival, fresh, host=host)
+
+    async def _queue(self, accept: Accepting, arrival: Arrival, fresh: Fresh, *, host: bool) -> Accepted:
+        (me, room), run = self._turns.reserve(), None
+        try:
+            taken = await self._surely(accept, arrival, fresh, me, None if host else room)
+            run = taken.run if isinstance(taken, Queued) else None
+            if host and isinstance(taken, Queued):
+                self._turns.knows_host(taken.met.person.id)
+        finally:
+            if me is not None and run is None:
+                self._turns.give_back()
+        match taken:
+            case None:
+                return Accepted.NEW
+            case Duplicate():
+                return Accepted.DUPLICATE
+            case OverLimit():
+                self._refuse_until(arrival, taken.until)
+                return self._refuse(arrival, taken.limit)
+            case Handled() | Queued():
+                if arrival.album:
+                    asyncio.get_running_loop().call_later(ALBUM + _MOMENT, self._turns.wake.set)
+                if run is not None:
+                    self._turns.start(run)
+                elif isinstance(taken, Queued) and (me is None or (not host and room.only)):
+                    self._turns.turned_away()
+                    await self._tell_wait(arrival, fresh)
+                return Accepted.NEW
+            case _:
+                assert_never(taken)
+
+    async def _surely(
+        self, accept: Accepting, arrival: Arrival, fresh: Fresh, me: str | None, room: Room | None
+    ) -> Queued | Handled | Duplicate | OverLimit | None:
+        """Run a transaction that takes an arrival in; None if a commit that nobody heard of had done so."""
+        try:
+            return await self._driver.write(accept, arrival, fresh, me, room)
+        except OutcomeUnknown as error:
+            self._metrics.store_failed(error)
+            taken = await self._driver.write(accept, arrival, fresh, me, room)
+            if not isinstance(taken, Duplicate):
+                return taken
+            # A session that the first commit claimed is held here and doesn't run.
+            self._store.unheard()
+            return None
 
     @asynccontextmanager
     async def _entering(self) -> AsyncIterator[None]:

@@ -101,7 +101,8 @@ class Outbox:
         self._exporting = exporting
         self._asks = Asks(ground.adapters, ground.settings)
         self._ids = ground.ids
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls: dict[asyncio.Task[None], int] = {}
+        """Calls under way, and the delivery that each sends."""
         self._idle = asyncio.Event()
         self.wake = Pause(ground.settings.poll)
         self.outlet = Outlet()
@@ -133,10 +134,15 @@ class Outbox:
         """Whether there is room for a call more, from a replica that lives."""
         return len(self._calls) < _AT_ONCE and self._replica.left > 0
 
+    @property
+    def sending(self) -> frozenset[int]:
+        """Deliveries that are being sent now."""
+        return frozenset(self._calls.values())
+
     def send(self, held: Outgoing) -> None:
         """Send what this replica holds."""
         call = asyncio.create_task(self._attempt(held), name=f"delivery {held.id}")
-        self._calls.add(call)
+        self._calls[call] = held.id
         call.add_done_callback(self._ended)
 
     async def _take(self) -> bool:
@@ -151,7 +157,7 @@ class Outbox:
         # Something may wait for this call's room, or somebody for the last of them.
         if len(self._calls) == _AT_ONCE or not self._idle.is_set():
             self.wake.set()
-        self._calls.discard(call)
+        del self._calls[call]
         if not call.cancelled() and (error := call.exception()):
             log.error("a delivery failed in a way that nobody foresaw", exc_info=error)
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
 from segue.core.contracts.database import Driver, Transaction
@@ -17,6 +18,10 @@ PASSING = (OutcomeUnknown, StoreFull, StoreLocked, StoreReadOnly, StoreUnreachab
 _SHORTEST, _LONGEST = 0.05, 1.0
 
 
+def _unwatched() -> None:
+    """Nobody looks for commits that weren't heard of."""
+
+
 def _uncounted(_error: Exception) -> None:
     """Nobody counts what the store couldn't do."""
 
@@ -29,6 +34,10 @@ class Patient:
         self._failed = failed
         self._writing = ""
         self._reading = ""
+        self.under_way: set[object] = set()
+        """Writes whose outcome nobody here knows yet."""
+        self.unheard: Callable[[], None] = _unwatched
+        """Called when a commit may have happened that nobody heard of."""
         self.refused = 0
         """Writes that came too late: what they were about is held by another replica."""
 
@@ -40,8 +49,22 @@ class Patient:
         """
         return self._writing or self._reading
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Count a write as under way, with the work that its outcome decides."""
+        write = object()
+        self.under_way.add(write)
+        try:
+            yield
+        finally:
+            self.under_way.discard(write)
+
     async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run it until the store takes it."""
+        with self.writing():
+            return await self._write(transaction, *args, **kwargs)
+
+    async def _write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         wait = _SHORTEST
         while True:
             try:
@@ -51,6 +74,8 @@ class Patient:
                 raise
             except PASSING as error:
                 self._writing = self._heard(error)
+                if isinstance(error, OutcomeUnknown):
+                    self.unheard()
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, _LONGEST)
             else:

@@ -1,10 +1,12 @@
 """Replicas: alive while they beat; what a dead one held is free for the others."""
 
-from segue.changes.rows import first, one
+from collections.abc import Iterable
+
+from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction, urgent
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import account_key
-from segue.core.values import Value
+from segue.core.values import SessionId, Value
 from segue.database.statements import q
 from segue.errors import Fenced
 
@@ -46,6 +48,38 @@ def leave(me: str) -> Transaction[None]:
     yield q.leave_replicas(me=me)
     yield from _free()
     yield from _offer()
+
+
+class HeldSession(Value, frozen=True):
+    """A session that a replica holds."""
+
+    id: SessionId
+    epoch: int
+
+
+class HeldDelivery(Value, frozen=True):
+    """A delivery that a replica holds to send it."""
+
+    id: int
+    attempt: int
+
+
+def held(me: str) -> Transaction[list[HeldSession | HeldDelivery]]:
+    """List the sessions and deliveries that a replica holds."""
+    sessions = yield from each(HeldSession, q.held_sessions(me=me))
+    return [*sessions, *(yield from each(HeldDelivery, q.held_deliveries(me=me)))]
+
+
+def release(me: str, stranded: Iterable[HeldSession | HeldDelivery]) -> Transaction[int]:
+    """Free sessions and deliveries that a replica holds and doesn't work on; returns how many it still held."""
+    count = 0
+    for one_held in stranded:
+        if isinstance(one_held, HeldSession):
+            count += len((yield q.release_session(id=one_held.id, me=me, epoch=one_held.epoch)))
+        else:
+            count += len((yield q.release_delivery(id=one_held.id, me=me, attempt=one_held.attempt)))
+    yield from _offer()
+    return count
 
 
 class Taking(Value, frozen=True):

@@ -54,6 +54,24 @@ with dead as (
   {skip_locked})
 update deliveries set holder = null where id in (select id from dead) returning id;
 
+-- name: held_sessions
+-- Sessions that a replica holds.
+select id, epoch from sessions where holder = :me;
+
+-- name: held_deliveries
+-- Deliveries that a replica sends now; none that a turn streams into.
+select id, attempts as attempt from deliveries where holder = :me and streaming is null;
+
+-- name: release_session
+-- A session is free that its holder doesn't run; nothing comes back if the holder claimed it anew.
+update sessions set holder = null, running = 0, due = {now}
+where id = :id and holder = :me and epoch = :epoch returning id;
+
+-- name: release_delivery
+-- A delivery is free that its holder doesn't send; nothing comes back if the holder took it anew.
+update deliveries set holder = null
+where id = :id and holder = :me and attempts = :attempt and sent is null and streaming is null returning id;
+
 -- name: take_connection
 -- Hold a connection that nobody holds.
 insert into connections (account, holder, epoch) values (:account, :me, 1)

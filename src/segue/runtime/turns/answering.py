@@ -352,12 +352,12 @@ class Answering:
         done = replace(done, kind=kind, owed=owed, agent=live.agent_name, state=state, reserved=live.reserved)
         if live.beneath is not None:
             done = replace(done, beneath=live.beneath.sessions(run, live.agent_name, self._ground.ids))
-        if live.asked:
-            finished = await self._store.write(questions.finish, run.held, done, self._sequel, at)
-        elif done.kind is self._sequel.kind:
-            finished = await self._store.write(self._sequel.finish, run.held, done, at)
-        else:
+        try:
             finished = await self._finish(live, done, at)
+        except Fenced:
+            # An earlier try may have been committed though nobody heard of it.
+            await self._store.write(turns.left_behind, run.held, run.name)
+            raise
         self._probe(Point.TURN_FINISHED)
         self._prompt.transcripts.go_on(live.begun.path, run, done, finished, at)
         if state is not None:
@@ -372,12 +372,12 @@ class Answering:
     async def _finish(self, live: Running, done: Finish, at: Moment) -> Finished:
         """End a turn, and send its answer at once if it may be."""
         run, outbox = live.run, self._outboxes.get(live.account)
+        if live.asked:
+            return await self._store.write(questions.finish, run.held, done, self._sequel, at)
+        if done.kind is self._sequel.kind:
+            return await self._store.write(self._sequel.finish, run.held, done, at)
         sends = outbox is not None and outbox.free
-        try:
-            finished = await self._store.write(turns.finish, run.held, done, at, sends=sends)
-        except Fenced:
-            await self._store.write(turns.left_behind, run.held, run.name)
-            raise
+        finished = await self._store.write(turns.finish, run.held, done, at, sends=sends)
         if outbox is not None:
             for held in finished.taken:
                 outbox.send(held)

@@ -90,6 +90,8 @@ class Turns:
         self._live: dict[SessionId, Running] = {}
         self._tasks: dict[asyncio.Task[None], str | None] = {}
         """Running tasks, and whose slot each has."""
+        self._sessions: dict[asyncio.Task[None], SessionId] = {}
+        """The session that each task runs or hands over."""
         self.wake = Pause(ground.settings.poll)
         self._slots = Slots(ground.settings.slots, self.wake)
         self._behind: float | None = None
@@ -99,6 +101,11 @@ class Turns:
     def running(self) -> int:
         """Turns that run here now."""
         return len(self._tasks)
+
+    @property
+    def sessions(self) -> frozenset[SessionId]:
+        """Sessions that run here now, or are being handed over."""
+        return frozenset(self._sessions.values())
 
     @property
     def lag(self) -> float:
@@ -153,6 +160,7 @@ class Turns:
             if run.deaths >= SUSPECT:
                 self._slots.suspects.add(run.held.session)
                 task.add_done_callback(lambda _: self._tried(run))
+        self._sessions[task] = run.held.session
         task.add_done_callback(self._ended)
 
     async def claim(self) -> None:
@@ -225,7 +233,7 @@ class Turns:
                 self._slots.suspects.add(run.held.session)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        person = self._tasks.pop(task)
+        person, _ = self._tasks.pop(task), self._sessions.pop(task)
         if person is not None:
             self._slots.leave(person)
         if not task.cancelled() and (error := task.exception()):
