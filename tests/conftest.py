@@ -107,14 +107,14 @@ def today(postgres: Postgres) -> str:
 
 
 @pytest.fixture(scope="session")
-def emptied(postgres: Postgres, today: str) -> Iterator[Callable[[], None]]:
-    """Takes out of that database what is in it."""
+def emptied(postgres: Postgres, today: str) -> Iterator[Callable[..., None]]:
+    """Takes out of that database what is in it, then runs more SQL."""
     with postgres.emptying(today) as empty:
         yield empty
 
 
 @pytest.fixture
-def today_dsn(postgres: Postgres, today: str, emptied: Callable[[], None]) -> str:
+def today_dsn(postgres: Postgres, today: str, emptied: Callable[..., None]) -> str:
     """That database, without what earlier tests left in it."""
     emptied()
     return postgres.dsn(today)

@@ -117,8 +117,8 @@ class Postgres:
         return name
 
     @contextlib.contextmanager
-    def emptying(self, name: str) -> Iterator[Callable[[], None]]:
-        """Takes everything out of Segue's tables, which is much faster than making them anew.
+    def emptying(self, name: str) -> Iterator[Callable[..., None]]:
+        """Takes everything out of Segue's tables, which is much faster than making them anew; then runs more SQL.
 
         One psql does so until the block ends: neither it nor the server begins from nothing each time.
         """
@@ -160,10 +160,10 @@ def _run(command: list[str], **more: Any) -> None:
         raise PostgresUnavailable(f"{Path(command[0]).name} didn't start: {error}") from error
 
 
-def _empty(psql: "subprocess.Popen[str]") -> None:
+def _empty(psql: "subprocess.Popen[str]", more: str = "") -> None:
     assert psql.stdin
     assert psql.stdout
-    psql.stdin.write(f"{_EMPTY}\\echo {_EMPTIED}")
+    psql.stdin.write(f"{_EMPTY}{more}\\echo {_EMPTIED}")
     psql.stdin.flush()
     said = line = psql.stdout.readline()
     while line not in {_EMPTIED, ""}:

@@ -80,7 +80,7 @@ async def test_rule_03_a_transcript_only_grows(engine: Engine, world: World) -> 
             await world.raw(statement)
     if engine is Engine.POSTGRES:
         with the_schema_refuses():
-            await world.raw("truncate entries cascade")
+            await world.raw("truncate segue.entries cascade")
     with the_schema_refuses():  # nor is one written over another
         await world.raw(
             "insert into entries (session, n, role, person, name, parts, at, turn) "

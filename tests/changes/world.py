@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import apsw
 import asyncpg
@@ -25,6 +26,7 @@ from segue.core.values import PersonId, SessionId, make_id
 from segue.store import Store, open_driver
 from tests.today import file_of_today
 
+Row = TypeVar("Row")
 BEGINNING = 1_700_000_000.0
 
 
@@ -63,6 +65,12 @@ class RawSql(Protocol):
     async def close(self) -> None: ...
 
 
+MARK = "bystander"
+"""Stands in every row of the bystanders, and in no other one."""
+
+_WORD = re.compile(r"\w+")
+_WRITES = re.compile(r"^\s*(insert into|update|delete from) (\w+)(.*)$", re.DOTALL)
+
 REFUSED_BY_SCHEMA = (apsw.ConstraintError, asyncpg.IntegrityConstraintViolationError)
 
 
@@ -81,6 +89,55 @@ class RawSqlite:
         self._connection.close()
 
 
+class OfOthers(RawSqlite):
+    """A SQLite file as it is, without the bystanders: a view of each table stands in its place."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._columns = columns(self._connection)
+        self._hidden: set[str] = set()
+
+    async def __call__(self, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        for table in _WORD.findall(sql):
+            if table in self._columns and table not in self._hidden:
+                self._hidden.add(table)
+                view = f"select * from main.{table} where not {marked(self._columns[table])}"
+                self._connection.execute(f"create temp view {table} as {view}")
+        return await super().__call__(_WRITES.sub(self._main, sql), *arguments)
+
+    def bystanders(self) -> set[str]:
+        """All rows of theirs."""
+        return {
+            f"{table}: {row}"
+            for table, names in self._columns.items()
+            for row in self._connection.execute(f"select * from main.{table} where {marked(names)}")
+        }
+
+    def _main(self, found: re.Match[str]) -> str:
+        """A statement that changes a table, in place of its view."""
+        verb, table, rest = found.groups()
+        if verb.startswith("insert"):
+            return f"{verb} main.{table}{rest}"
+        changes, _, where = rest.partition(" where ")
+        return f"{verb} main.{table}{changes} where not {marked(self._columns[table])} and ({where or 'true'})"
+
+
+def columns(connection: apsw.Connection) -> dict[str, list[str]]:
+    """The names of the columns of each table of a SQLite file."""
+    found: dict[str, list[str]] = {}
+    for table, name in connection.execute(
+        "select t.name, c.name from main.sqlite_master t, pragma_table_info(t.name) c where t.type = 'table' "
+        "and t.name not like 'search%' order by t.name, c.cid"
+    ):
+        found.setdefault(table, []).append(name)
+    return found
+
+
+def marked(names: Iterable[str]) -> str:
+    """What is true in SQLite of the bystanders' rows alone."""
+    return "(" + " || ' ' || ".join(f"coalesce({name}, '')" for name in names) + f") like '%{MARK}%'"
+
+
 class RawPostgres:
     """A PostgreSQL database as it is."""
 
@@ -95,9 +152,17 @@ class RawPostgres:
 
 
 async def raw_sql(engine: Engine, where: str) -> RawSql:
+    """A database as it is."""
     if engine is Engine.SQLITE:
         return RawSqlite(where)
     return RawPostgres(await asyncpg.connect(where, server_settings={"search_path": "segue"}))
+
+
+async def without_bystanders(engine: Engine, where: str) -> RawSql:
+    """A database as if nobody lived in it but those of the test."""
+    if engine is Engine.SQLITE:
+        return OfOthers(where)
+    return RawPostgres(await asyncpg.connect(where, server_settings={"search_path": "hidden, segue"}))
 
 
 @dataclass
@@ -110,6 +175,8 @@ class World:
     engine: Engine
     where: str
     raw: RawSql
+    changed: set[str] = field(default_factory=set)
+    """Tables in which this test changes rows of the bystanders on purpose."""
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _beside: list[Store] = field(default_factory=list)
 
@@ -119,14 +186,14 @@ class World:
         ids = seeded_ids(clock)
         where = file_of_today(Path(where)) if engine is Engine.SQLITE else where
         store = Store(await open_driver(where), clock, ids, limits)
-        return cls(store, clock, ids, engine, str(where), await raw_sql(engine, str(where)))
+        return cls(store, clock, ids, engine, str(where), await without_bystanders(engine, str(where)))
 
     async def beside(self) -> World:
         """Another process on the same database."""
         ids = seeded_ids(self.clock, next(self._numbers))
         store = Store(await open_driver(self.where), self.clock, ids)
         self._beside.append(store)
-        return World(store, self.clock, ids, self.engine, self.where, self.raw, self._numbers)
+        return World(store, self.clock, ids, self.engine, self.where, self.raw, _numbers=self._numbers)
 
     async def close(self) -> None:
         for store in (*self._beside, self.store):
@@ -246,6 +313,11 @@ def public(chat: str = "g", thread: str = "", **more: Any) -> Place:
 def words(entries: list[Entry]) -> list[str]:
     """The texts of entries."""
     return [part.text for entry in entries for part in entry.parts if isinstance(part, Text)]
+
+
+def of_the_test(found: Iterable[Row]) -> list[Row]:
+    """What isn't the bystanders', of something that concerns everybody."""
+    return [each for each in found if MARK not in repr(each)]
 
 
 def answer(run: Run, *texts: str, **more: Any) -> Finish:

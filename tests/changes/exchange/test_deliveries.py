@@ -261,6 +261,7 @@ async def test_what_the_platform_took_keeps_its_place_until_it_tells(world: Worl
 
 
 async def test_word_that_comes_before_its_message_is_recorded_is_known_by_its_key(world: World) -> None:
+    world.changed = {"replicas"}
     await world.store.driver.write(begin, "era")
     await send(world, HERE, "1")
     [out] = await take(world)

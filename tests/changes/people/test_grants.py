@@ -13,7 +13,7 @@ from segue.core.contracts.database import Transaction
 from segue.core.lanes import Identity, Kind, Lane, Person, account_key
 from segue.core.values import PersonId
 from segue.errors import Invalid, Refusal, StoreLocked
-from tests.changes.world import World
+from tests.changes.world import World, of_the_test
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class Gate:
         return await self.run(grants.grant, account, person.id, scope, why, person.id, self.world.clock())
 
     async def holding(self, account: str) -> list[Grant]:
-        return [grant for grant in await self.run(grants.everyones) if grant.account == account]
+        return [grant for grant in of_the_test(await self.run(grants.everyones)) if grant.account == account]
 
     async def granted(self, person: Person, scope: Scope = Scope.DM, account: str = BOT) -> bool:
         return (await self.footing(person, scope, account)).granted

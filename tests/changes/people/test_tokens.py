@@ -13,7 +13,7 @@ from segue.core.values import PersonId, SessionId
 from segue.errors import Invalid, Refusal, Refused
 from segue.runtime.retrying import Patient
 from segue.runtime.server.tokens import Tokens
-from tests.changes.world import World
+from tests.changes.world import World, of_the_test
 
 DAY = 86400.0
 
@@ -42,9 +42,9 @@ async def test_a_token_counts_for_its_scope_until_its_end_and_is_kept_as_a_diges
     world.clock.passes(10 * DAY)
     assert await shown(world, "secret") is Refusal.BEARER_ENDED
     await world.store.driver.write(tokens.forget, world.clock.passes(29 * DAY))
-    assert len(await world.store.driver.read(tokens.listed)) == 1
+    assert len(of_the_test(await world.store.driver.read(tokens.listed))) == 1
     await world.store.driver.write(tokens.forget, world.clock.passes(2 * DAY))
-    assert await world.store.driver.read(tokens.listed) == []
+    assert of_the_test(await world.store.driver.read(tokens.listed)) == []
 
 
 async def test_all_that_ends_a_token(world: World) -> None:
@@ -76,7 +76,7 @@ async def test_who_is_forgotten_has_no_token_left_and_a_forgotten_session_none_o
     assert (await shown(world, "its"), await shown(world, "hers")) == (Refusal.BEARER_REVOKED, ann.id)
     await world.store.driver.write(erasure.person_end, ann.id, reason)
     assert await shown(world, "hers") is Refusal.BEARER_REVOKED
-    assert {token.name for token in await world.store.driver.read(tokens.listed)} == {""}
+    assert {token.name for token in of_the_test(await world.store.driver.read(tokens.listed))} == {""}
 
 
 async def test_a_token_follows_its_person_through_a_merge_and_back(world: World) -> None:
@@ -106,7 +106,7 @@ async def test_tokens_that_dont_count_are_written_down_and_limited_and_one_that_
     facts = await world.store.driver.read(audit.newest, 100)
     refused = [(noted.fact.person, noted.count) for noted in facts if noted.fact.event is Event.REFUSED]
     assert refused == [(ann.id, 1), ("", 5)]
-    [token] = await world.store.driver.read(tokens.listed)
+    [token] = of_the_test(await world.store.driver.read(tokens.listed))
     assert token.used == world.clock()
     world.clock.passes(600.0)
     with pytest.raises(Refused, match="isn't known here"):

@@ -8,7 +8,7 @@ from segue.core.lanes import Address, Identity, Kind, Lane, Place, Rules, Sharin
 from segue.core.moves import Consent, Release, Resume, Why
 from segue.errors import Refused
 from tests.changes.invariants import violations
-from tests.changes.world import World, answer, private, public
+from tests.changes.world import World, answer, of_the_test, private, public
 
 
 def signal(chat: str, thread: str = "") -> Place:
@@ -247,8 +247,10 @@ async def test_every_lane_can_be_listed_with_what_it_speaks_to(world: World) -> 
     for lane in (lanes[0], lanes[2]):
         await world.renew(lane, ann, "hello")
         await world.store.move(Release(lane), ann)
-    found = await world.store.lanes(count=2)
-    found += await world.store.lanes(after=found[-1].lane)
+    found = page = await world.store.lanes(count=2)
+    while page := await world.store.lanes(after=page[-1].lane, count=2):
+        found += page
+    found = of_the_test(found)
     assert [standing.lane.key for standing in found] == sorted(lane.key for lane in lanes)
     bound = {standing.lane: (standing.session, standing.why, standing.kind) for standing in found}
     assert bound[lanes[1]] == (session, Why.NEW, Kind.GROUP)

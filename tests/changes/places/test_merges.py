@@ -18,7 +18,7 @@ from segue.core.moves import Limits, Resume
 from segue.core.values import SessionId
 from segue.errors import Invalid, Refused
 from tests.changes.invariants import violations
-from tests.changes.world import World, answer, private
+from tests.changes.world import World, answer, of_the_test, private
 
 NUMBER, UUID = "+4915112345", "f0a1-uuid"
 TOGETHER = Rules(groups=Sharing.TOGETHER)
@@ -50,7 +50,9 @@ class Chats:
 
     async def holding(self) -> dict[str, str]:
         """The merges that hold, by the id that went."""
-        return {merge.gone.chat: merge.id for merge in await self.world.store.driver.read(merges.holding, 100)}
+        return {
+            merge.gone.chat: merge.id for merge in of_the_test(await self.world.store.driver.read(merges.holding, 100))
+        }
 
     async def part(self, gone: str) -> ChatMerge:
         self.world.clock.passes(10)
@@ -264,7 +266,7 @@ async def test_a_turn_that_runs_is_answered_where_it_was_asked(world: World) -> 
     queued = await world.hear("ann", "three", private(UUID), chat_aliases=(NUMBER,), me="r")
     assert (queued.session, queued.lane.address.chat) == (second, NUMBER)
     [run] = [run for run in await world.store.driver.write(turns.claim, "r", 9) if run.held.session == second]
-    [merge] = await world.store.driver.read(merges.holding, 9)
+    [merge] = of_the_test(await world.store.driver.read(merges.holding, 9))
     await world.store.driver.write(merges.part, merge.id, ann.id, "parted", world.clock())
     await world.store.driver.write(turns.finish, run.held, answer(run, "done"), world.clock())
     [run] = [run for run in await world.store.driver.write(turns.claim, "r", 9) if run.held.session == second] or [run]
@@ -311,7 +313,7 @@ async def test_who_was_parted_has_a_private_chat_of_their_own_again(world: World
     read, write = world.store.driver.read, world.store.driver.write
     [merge] = await read(persons.merges, one.met.person.id)
     await write(persons.part_by, merge.id, one.met.person.id, "parted", world.clock())
-    assert await read(merges.holding, 9) == []
+    assert of_the_test(await read(merges.holding, 9)) == []
     for spoke in (one, two):
         there = await world.store.bound(spoke.lane)
         assert there is not None
