@@ -212,7 +212,7 @@ class Gateway:
         await self._unite()
         await self._replica.join()
         self._unlisten = self.store.driver.listen(self._heard)
-        self._inbox.open = True
+        self._inbox.open = self._turns.open = True
         self._main = asyncio.create_task(self._live(), name="gateway")
         return self
 
@@ -226,12 +226,15 @@ class Gateway:
         main, self._main = self._main, None
         if main is None:
             return
-        self._inbox.open = False
+        self._turns.open = False
+        await self._inbox.close(self.settings.grace)
         await self._turns.drain(self.settings.grace)
         # What was just answered gets a moment to be sent.
         await asyncio.gather(*(outbox.flush(min(self.settings.grace, 2.0)) for outbox in self._outboxes.values()))
         main.cancel()
         await asyncio.wait([main])
+        # A claim that was on its way may have brought something.
+        await self._turns.drain(0.0)
         if self._unlisten is not None:
             self._unlisten()
         with contextlib.suppress(TimeoutError):

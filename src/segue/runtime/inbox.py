@@ -80,11 +80,11 @@ class Inbox:
         self._refused = float("-inf")
         """When a message was last refused because there was too much to do."""
 
-    async def close(self) -> None:
-        """Take nothing in any more, and wait for messages that are being taken in."""
+    async def close(self, grace: float) -> None:
+        """Take nothing in any more, and wait a while for messages that are being taken in."""
         self.open = False
         if self._taking:
-            await asyncio.wait(self._taking)
+            await asyncio.wait(self._taking, timeout=grace)
 
     @property
     def overloaded(self) -> bool:

@@ -94,6 +94,8 @@ class Turns:
         """The session that each task runs or hands over."""
         self.wake = Pause(ground.settings.poll)
         self._slots = Slots(ground.settings.slots, self.wake)
+        self.open = False
+        """Whether turns begin here."""
         self._behind: float | None = None
         """Since when sessions wait for a slot, by the event loop's clock; None while none does."""
 
@@ -133,7 +135,7 @@ class Turns:
 
         Returns this replica's id, None if no slot is free, and who may have one now.
         """
-        room, me = self._slots.room, self._replica.id if self._slots.free > 0 else None
+        room, me = self._slots.room, self._replica.id if self.open and self._slots.free > 0 else None
         if me is not None:
             self._slots.free -= 1
         return me, room
@@ -149,8 +151,8 @@ class Turns:
         """Run a session's turns, in a slot that was reserved."""
         self._slots.free += 1
         first = run.turns[0]
-        if not self._slots.room.takes(first.person):
-            # So many came in at once that nobody knew of the others: they wait like all that come later.
+        if not (self.open and self._slots.room.takes(first.person)):
+            # So many came in at once that nobody knew of the others: they wait like all that come later. Or it stops.
             task = asyncio.create_task(self._answering.hand_over(Running(run)))
             self._tasks[task] = None
         else:
@@ -167,7 +169,7 @@ class Turns:
         """Take sessions that nobody holds, until cancelled."""
         while True:
             count, room = self._slots.open, self._slots.room
-            if count > 0 and await self._claim(count, room):
+            if self.open and count > 0 and await self._claim(count, room):
                 continue
             if self._behind is not None and (room.only or count <= 0):
                 self._wait(await self._store.read(turns.longest_wait, room))
@@ -213,9 +215,9 @@ class Turns:
                 live.answering.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace)
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
+        while self._tasks:
+            for task in self._tasks:
+                task.cancel()
             await asyncio.wait(self._tasks)
 
     @asynccontextmanager
@@ -286,7 +288,7 @@ class Turns:
                 # A turn that was taken away may be claimed anew before it has ended here.
                 if self._live.get(live.run.held.session) is live:
                     del self._live[live.run.held.session]
-            if run is not None and not self._goes_on(run):
+            if run is not None and not (self.open and self._goes_on(run)):
                 await self._answering.hand_over(Running(run))
                 return
 
