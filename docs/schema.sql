@@ -52,6 +52,7 @@ create table aliases (
   since real not null,
   check (alias <> address)
 ) strict, without rowid;
+create index aliases_of_address on aliases (address);
 
 create table lanes (
   key text primary key,
@@ -101,10 +102,10 @@ create index sessions_held on sessions (holder) where holder is not null;
 create index sessions_to_sweep on sessions (sweep) where sweep is not null;
 create index sessions_unindexed on sessions (id) where indexed < length;
 create index sessions_of_parent on sessions (parent) where parent is not null;
-create index sessions_begun_in on sessions (origin) where origin is not null and closed is null;
 create unique index sessions_label on sessions (parent, label) where label <> '' and closed is null;
 create index sessions_open on sessions (owner, used, id) where closed is null;
 create index sessions_begun_by on sessions (began_by);
+create index sessions_begun_in on sessions (origin, closed) where origin is not null;
 
 create table moves (
   seq integer primary key,
@@ -170,6 +171,7 @@ when new.parts not like '%"type":"stone"%'
 begin select raise(abort, 'entries never change'); end;
 create trigger entries_change_once after update on entries
 begin update erasures set done = 1 where session = new.session and n = new.n and done = 0; end;
+create index entries_of_turn on entries (session, turn);
 
 create virtual table search using fts5 (tokens, owner, content = '', columnsize = 0, detail = column, tokenize = 'ascii');
 
@@ -197,6 +199,8 @@ create table titles (
 ) strict;
 create unique index titles_one_a_session on titles (session) where until is null;
 create unique index titles_exact on titles (owner, name, number) where until is null;
+create index titles_of_session on titles (session, id);
+create index titles_of_owner on titles (owner);
 
 create table contexts (
   id integer primary key,
@@ -311,6 +315,7 @@ create trigger turns_counted_anew after update of parts on turns when new.identi
 begin
   update tallies set bytes = max(0, bytes + octet_length(new.parts) - octet_length(old.parts)) where person = new.person;
 end;
+create index turns_within on turns (session, within) where within is not null;
 
 create table journal (
   session text not null,
@@ -366,6 +371,7 @@ create index deliveries_dead on deliveries (dead) where dead is not null;
 create index deliveries_forgotten on deliveries (forgotten) where forgotten is not null and message is not null;
 create index deliveries_notices on deliveries (address) where session is null and text <> '';
 create index deliveries_reported on deliveries (account, sent) where report = 'sent';
+create index deliveries_of_handoff on deliveries (handoff) where handoff is not null;
 
 create table letters (
   id integer primary key,
@@ -376,6 +382,8 @@ create table letters (
   retried real
 , known integer not null default 0, wanted real) strict;
 create index letters_of_strangers on letters (account, id) where known = 0 and retried is null;
+create index letters_of_account on letters (account, id) where raw <> '';
+create index letters_waiting on letters (id) where retried is null;
 
 create table handoffs (
   id text primary key,
@@ -406,6 +414,7 @@ create unique index handoffs_one_a_session on handoffs (session) where settled i
 create index handoffs_live on handoffs (deadline) where settled is null;
 create index handoffs_from on handoffs (origin, requested);
 create index handoffs_by on handoffs (by_person);
+create index handoffs_of_session on handoffs (session, requested);
 
 create table homes (
   account text primary key,
@@ -487,6 +496,7 @@ create table schedules (
 create index schedules_due on schedules (due) where ended is null;
 create index schedules_of_owner on schedules (owner) where ended is null;
 create index schedules_by on schedules (owner);
+create index schedules_of_session on schedules (session);
 
 create table runs (
   schedule text not null references schedules (id),
@@ -499,6 +509,7 @@ create table runs (
   primary key (schedule, due)
 ) strict;
 create index runs_unkept on runs (schedule, due) where kept is null;
+create index runs_of_turn on runs (session, turn) where session is not null;
 
 create table grants (
   id integer primary key,
@@ -626,6 +637,7 @@ create table chat_merges (
 ) strict;
 create unique index chat_merges_once on chat_merges (gone) where until is null;
 create index chat_merges_kept on chat_merges (kept) where until is null;
+create index chat_merges_parted on chat_merges (parted_by) where parted_by is not null;
 
 create table merged_origins (
   merge text not null references chat_merges (id),
@@ -652,6 +664,7 @@ create table permissions (
   until real
 ) strict;
 create index permissions_of_person on permissions (person) where until is null;
+create index permissions_ever on permissions (person);
 
 create table notes (
   id text primary key,
@@ -703,6 +716,7 @@ create table tokens (
   revoked real
 ) strict;
 create index tokens_of_person on tokens (person);
+create index tokens_of_session on tokens (session) where session is not null;
 
 create table lockers (
   account text not null,

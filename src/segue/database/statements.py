@@ -48,6 +48,8 @@ SQLITE = Dialect(
         "key": "text",
         "strict": "strict",
         "each": "json_each",
+        # Tables are read in the order in which they are written: without statistics SQLite may begin at the other end.
+        "cross_join": "cross join",
         # A table that is read by its key alone lies in the order of that key.
         "clustered": "strict, without rowid",
         # The driver defines this function, so that drills and tests can move the database's clock.
@@ -71,6 +73,7 @@ POSTGRES = Dialect(
         "key": 'text collate "C"',
         "strict": "",
         "each": "json_array_elements_text",
+        "cross_join": "join",
         "clustered": "",
         "now": "cast(extract(epoch from clock_timestamp()) as double precision)",
         # Not `for update`: it would wait for everybody who only refers to the row, and they for us.

@@ -216,8 +216,8 @@ with recursive line (id, parent, depth, owner) as (
   union all
   select s.id, s.parent, s.depth, s.owner from line join sessions s on s.id = line.parent where line.depth > 0
 )
-select distinct l.address from line join bindings b on b.session = line.id and b.until is null
-join lanes l on l.key = b.lane join addresses a on a.key = l.address
+select distinct l.address from line {cross_join} bindings b on b.session = line.id and b.until is null
+{cross_join} lanes l on l.key = b.lane {cross_join} addresses a on a.key = l.address
 where a.kind <> 'dm' or line.owner <> :person or exists (
   select 1 from turns t join identities i on i.key = t.identity
   where t.session = b.session and t.lane = b.lane and i.person <> line.owner)

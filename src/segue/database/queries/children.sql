@@ -55,7 +55,7 @@ select {child} from sessions s left join titles t on t.session = s.id and t.unti
 
 -- name: caused
 -- How many turns came of one, counted no further than asked.
-select count(*) from (select 1 from turns where cause = :cause limit :most) as caused;
+select count(*) from (select 1 from turns where cause = :cause and cause <> '' limit :most) as caused;
 
 -- name: waits_for
 -- The sessions whose answers a running turn of this one waits for.
@@ -81,9 +81,9 @@ update turns set received = :at where session = :session and seq = :seq and rece
 
 -- name: unreceived
 -- Answers that were kept for turns that ended without taking them.
-select t.session, t.seq as turn, t.route, t.outcome from turns t join turns w on w.session = t.asked_by and w.seq = t.asked_in
+select t.session, t.seq as turn, t.route, t.outcome from turns t {cross_join} turns w on w.session = t.asked_by and w.seq = t.asked_in
 where t.awaited is not null and t.received is null and t.outcome is not null and w.outcome is not null
-order by t.session, t.seq limit :count;
+order by t.asked_by, t.session, t.seq limit :count;
 
 -- name: written_by
 -- The newest entries that a turn wrote.

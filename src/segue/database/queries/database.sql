@@ -47,7 +47,7 @@ select (select count(*) from deliveries where dead is not null) + (select count(
 -- name: count_late
 -- Deliveries that have waited for longer than this, since when, and why the oldest.
 select count(*) as count, min(accepted) as at,
-  (select error from deliveries where sent is null and dead is null order by id limit 1) as why
+  (select error from deliveries where sent is null and dead is null order by accepted, id limit 1) as why
 from deliveries where sent is null and dead is null and streaming is null and accepted < {now} - :seconds;
 
 -- name: count_idle

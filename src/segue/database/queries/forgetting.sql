@@ -53,7 +53,7 @@ select session, seq as turn from turns where asked_by = :session and asked_in = 
 
 -- name: turns_citing
 -- The turns that answer a message.
-select session, seq as turn from turns where quotes = :message;
+select session, seq as turn from turns where quotes = :message and quotes <> '';
 
 -- name: turn_words
 -- The words of a turn, the message that it came as and where.
@@ -106,9 +106,12 @@ select distinct l.address from bindings b join lanes l on l.key = b.lane where b
 
 -- name: private_places_of
 -- Where a person has spoken in private.
-select distinct l.address from lanes l join addresses a on a.key = l.address
-where a.kind = 'dm' and (l.person = :person or exists (
-  select 1 from bindings b join sessions s on s.id = b.session where b.lane = l.key and s.owner = :person)) order by l.address;
+select a.key as address from (
+  select l.address from lanes l where l.person = :person and l.person <> ''
+  union
+  select l.address from sessions s {cross_join} bindings b on b.session = s.id {cross_join} lanes l on l.key = b.lane
+  where s.owner = :person) as spoken
+{cross_join} addresses a on a.key = spoken.address where a.kind = 'dm' order by a.key;
 
 -- name: said_by
 -- The next entry that a person wrote in somebody else's session and that stands.
@@ -131,7 +134,7 @@ update turns set name = '' where person = :person;
 -- name: forget_names_of_places
 -- The places where a person talked in private have no name any more.
 update addresses set name = '', topic = '' where kind = 'dm' and key in (
-  select l.address from lanes l where l.person = :person);
+  select l.address from lanes l where l.person = :person and l.person <> '');
 
 -- name: add_forgetting
 -- Somebody has something forgotten.

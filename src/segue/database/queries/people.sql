@@ -190,7 +190,7 @@ select key from identities where person = :person order by since, key;
 
 -- name: lanes_of_person
 -- The lanes that are one person's share of an address.
-select key from lanes where person = :person order by key;
+select key from lanes where person = :person and person <> '' order by key;
 
 -- name: lanes_astray
 -- The lanes of a person that speak to a session of another: their share of an address, a private chat in which they
@@ -325,7 +325,7 @@ with recursive inside (id) as (
   select m.gone from merges m join inside on m.kept = inside.id where m.until is null
 )
 select g.account, g.person, g.place as scope, g.since, g.why, g.by_person as "by"
-from grants g join inside on inside.id = g.person where g.until is null order by g.id;
+from inside {cross_join} grants g on g.person = inside.id where g.until is null order by g.id;
 
 -- name: everyones_grants
 -- Every grant that holds, oldest first.
@@ -498,5 +498,5 @@ with recursive line (id, parent, depth) as (
   union all
   select s.id, s.parent, s.depth from line join sessions s on s.id = line.parent where line.depth > 0
 )
-select 1 as one from line join bindings b on b.session = line.id join lanes l on l.key = b.lane
-join addresses a on a.key = l.address where a.kind <> 'dm' limit 1;
+select 1 as one from line {cross_join} bindings b on b.session = line.id {cross_join} lanes l on l.key = b.lane
+{cross_join} addresses a on a.key = l.address where a.kind <> 'dm' limit 1;

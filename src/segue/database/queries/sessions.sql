@@ -154,7 +154,7 @@ with recursive line (id, away) as (
   union all
   select s.parent, line.away + 1 from line join sessions s on s.id = line.id where s.parent is not null
 )
-select a.value, a.tip_session, a.tip as tip_n from line join agent_states a on a.session = line.id and a.agent = :agent
+select a.value, a.tip_session, a.tip as tip_n from line {cross_join} agent_states a on a.session = line.id and a.agent = :agent
 order by line.away limit 10;
 
 -- name: name_agent

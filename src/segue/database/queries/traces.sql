@@ -9,7 +9,7 @@ t.session, t.seq, t.kind, t.lane, t.name, t.accepted, t.outcome, t.finished, coa
 
 -- name: turns_of_message
 -- The turns that messages with this id became, the oldest first.
-select {traced_turn} from turns t join sessions s on s.id = t.session where t.message = :message order by t.accepted, t.session, t.seq limit :count;
+select {traced_turn} from turns t join sessions s on s.id = t.session where t.message = :message and t.message <> '' order by t.accepted, t.session, t.seq limit :count;
 
 -- name: traced_turn
 -- One turn, by its session and number.

@@ -16,7 +16,8 @@ delete from seen where account = :account and key = :key;
 
 -- name: forget_seen
 -- Keys older than any platform redelivers.
-delete from seen where id in (select id from seen where at < :before order by id limit :count) returning id;
+delete from seen where id in (
+  select id from (select id, at from seen order by id limit :count) as oldest where at < :before) returning id;
 
 -- name: add_letter
 -- An arrival that couldn't be understood, as it came.
@@ -264,7 +265,7 @@ select parts from journal where session = :session and turn = :turn order by n;
 -- name: turn_at
 -- The turn that a message became at an address, whoever said it, and the one that answered it.
 select t.session, t.seq, coalesce(t.within, t.seq) as answered from turns t
-where t.message = :message and t.route = :address order by t.accepted desc limit 1;
+where t.message = :message and t.message <> '' and t.route = :address order by t.accepted desc limit 1;
 
 -- name: turns_within
 -- What people asked in a turn, in order.
@@ -278,14 +279,14 @@ select seq from turns where session = :session and lane = :lane and kind = 'arri
 -- The turn that a person's message became, whoever they were taken for at the time.
 select t.session, t.seq, t.kind, coalesce(t.within, t.seq) as answered from turns t join lanes l on l.key = t.lane
 join identities i on i.key = t.identity
-where t.message = :message and l.address >= :chat and l.address < :after and i.person = :person
+where t.message = :message and t.message <> '' and l.address >= :chat and l.address < :after and i.person = :person
 order by t.accepted desc limit 1;
 
 -- name: author_of_message
 -- The person whose message became a turn, whoever they were taken for at the time.
 select p.id, p.name, p.since from turns t join lanes l on l.key = t.lane
 join identities i on i.key = t.identity join persons p on p.id = i.person
-where t.message = :message and l.address >= :chat and l.address < :after
+where t.message = :message and t.message <> '' and l.address >= :chat and l.address < :after
 order by t.accepted desc limit 1;
 
 -- name: route_of_turn
