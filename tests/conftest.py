@@ -42,6 +42,20 @@ class Worker(Protocol):
     workerinput: dict[str, str]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="run the cases that `make test` leaves out, and only those")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the rest of the full matrices, or run nothing else."""
+    full = config.getoption("--full")
+    others = [item for item in items if (item.get_closest_marker("full") is not None) is not full]
+    config.hook.pytest_deselected(items=others)
+    left = {id(item) for item in others}
+    items[:] = [item for item in items if id(item) not in left]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     run = config.stash[RUN] = contextlib.ExitStack()
     workerinput: dict[str, str] | None = getattr(config, "workerinput", None)

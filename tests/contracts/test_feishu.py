@@ -167,6 +167,7 @@ class TestFeishu(ThreadContract, EditContract, ChangeContract, QuoteContract, De
                 await adapter.close()
 
 
+@pytest.mark.second_way
 class TestFeishuByEvents(
     ThreadContract, EditContract, ChangeContract, QuoteContract, DeletionContract, WebhookContract
 ):

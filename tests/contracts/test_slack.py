@@ -147,6 +147,7 @@ class TestSlack(RenameContract, StepContract, TypingContract, WhisperContract, C
                 await adapter.close()
 
 
+@pytest.mark.second_way
 class TestSlackByEvents(
     RenameContract,
     StepContract,

@@ -156,6 +156,7 @@ class TestTelegram(ThreadContract, EditContract, TypingContract, ChangeContract,
                 await adapter.close()
 
 
+@pytest.mark.second_way
 class TestTelegramByWebhook(
     ThreadContract, EditContract, TypingContract, WebhookContract, ChangeContract, QuoteContract
 ):

@@ -180,6 +180,12 @@ def _properties(_fresh: Fresh, _seed: int) -> str:
     return done.stdout if done.returncode else ""
 
 
+def _cases(_fresh: Fresh, _seed: int) -> str:
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", "--full"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode else ""
+
+
 def _readers(fresh: Fresh, seed: int) -> str:
     return "\n".join(asyncio.run(readers.run(fresh(), 1_000, seed)).wrong)
 
@@ -257,6 +263,7 @@ DRILLS = {
     "backlog": Drill(100_000, "messages that waited on SQLite", 10_000, _backlog),
     "backlog-postgres": Drill(100_000, "messages that waited on PostgreSQL", 10_000, _backlog),
     "properties": Drill(20_000, "new examples of each property, and every pause of every race", 2_000, _properties),
+    "cases": Drill(1, "run of the cases that `make test` leaves out", 1, _cases),
     "questions": Drill(10_000, "questions, with answers that race and kills, on SQLite", 500, _questions),
     "questions-postgres": Drill(10_000, "questions, with answers that race and kills, on PostgreSQL", 500, _questions),
     "budgets": Drill(1_000, "tries at one budget by two gateways on SQLite", 250, _budgets),

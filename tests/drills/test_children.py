@@ -7,8 +7,8 @@ import pytest
 from segue.core.contracts.probes import Point
 from tests.drills import children
 
-PLACES = list(zip(children.LABELS, cycle(["sqlite", "postgres"]), strict=False))
-"""The points, with the databases by turns: `test_labels.py` dies at each on both."""
+PLACES: list[tuple[Point, str]] = list(zip(children.LABELS, cycle(["sqlite", "postgres"]), strict=False))
+"""The points, with the databases by turns: `test_labels.py` dies at each on the other one."""
 
 
 @pytest.mark.parametrize(("point", "database"), PLACES, indirect=["database"])

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.drills import overload
+from tests.full import full
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+@pytest.mark.parametrize("engine", ["sqlite", full("postgres")])
 async def test_twice_of_what_can_be_done_is_slowed_then_refused_and_nothing_is_lost(
     engine: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

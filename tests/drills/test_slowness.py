@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from segue.core.messages import Sending
 from tests.drills import slowness
 
 
+@pytest.mark.full
 async def test_a_callback_slower_than_the_lease_is_called_once(today_dsn: str) -> None:
     assert await slowness.run(today_dsn, [0.1, 5.0], 4.0, Sending.KEYED) == []
 

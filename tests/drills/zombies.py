@@ -49,12 +49,12 @@ async def run(where: str, rounds: int, seed: int, bug: Bug = Bug.NONE) -> Zombie
                 await asyncio.gather(*(town.say(chat, m) for chat, m in zip(town.chats, messages, strict=True)))
                 os.kill(pid, signal.SIGSTOP)
                 try:
-                    await town.settle(20.0)
+                    # Long enough for the lease, and for the locks of one that was frozen in a transaction.
+                    await town.settle(8.0)
                 finally:
                     os.kill(pid, signal.SIGCONT)
             await _ready(town)
-            # What a zombie still wanted to do, it does in the moments after it wakes.
-            await asyncio.sleep(1.0)
+            await town.settle(20.0)
             refused = await _refused(town.port)
             ill = [said for plan in (sleeper, other) for said in await _ill(plan.port)]
         finally:
@@ -95,8 +95,13 @@ async def _ill(port: int) -> list[str]:
 
 
 async def _refused(port: int) -> int:
+    """What a zombie still wanted to write, it tries in the moments after it wakes."""
     async with http_client(timeout=30.0) as client:
-        metrics = await client.get(f"http://127.0.0.1:{port}/metrics")
-    found = _REFUSED.search(metrics.text)
-    assert found, metrics.text
-    return round(float(found[1]))
+        for _ in range(50):
+            metrics = await client.get(f"http://127.0.0.1:{port}/metrics")
+            found = _REFUSED.search(metrics.text)
+            assert found, metrics.text
+            if refused := round(float(found[1])):
+                return refused
+            await asyncio.sleep(0.1)
+    return 0

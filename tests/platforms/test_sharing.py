@@ -6,6 +6,7 @@ from segue.core.contracts.probes import Point
 from segue.core.prompt.envelopes import read
 from segue.core.text.notices import WELCOME
 from segue.core.transcripts import Role
+from tests.full import full
 from tests.platforms.conftest import Worlds
 from tests.platforms.corners import Corner, FeishuCorner, counts, shows
 from tests.platforms.world import Way, World
@@ -13,15 +14,15 @@ from tests.servers.feishu import PEOPLE as FEISHU_PEOPLE
 from tests.servers.slack import PEOPLE
 
 DEATHS = [
-    ("telegram", None, Way.POLLING),
-    ("telegram", Point.TURN_STARTED, Way.POLLING),
+    full("telegram", None, Way.POLLING),
+    full("telegram", Point.TURN_STARTED, Way.POLLING),
     ("telegram", Point.SEND_CALLED, Way.WEBHOOK),
     ("matrix", None, Way.POLLING),
-    ("matrix", Point.SEND_CALLED, Way.POLLING),
-    ("matrix", Point.TURN_STARTED, Way.POSTGRES),
+    full("matrix", Point.SEND_CALLED, Way.POLLING),
+    full("matrix", Point.TURN_STARTED, Way.POSTGRES),
     ("slack", Point.SEND_CALLED, Way.POLLING),
     ("feishu", Point.SEND_CALLED, Way.WEBHOOK),
-    ("discord", Point.SEND_CALLED, Way.POLLING),
+    full("discord", Point.SEND_CALLED, Way.POLLING),
 ]
 
 
@@ -76,7 +77,7 @@ async def test_two_people_share_a_thread(worlds: Worlds, platform: str, death: P
         assert heard(town) == list(zip(who, said, strict=True))
 
 
-@pytest.mark.parametrize("platform", ["telegram", "signal"])
+@pytest.mark.parametrize("platform", ["telegram", full("signal")])
 async def test_a_flat_chat_holds_several_conversations(worlds: Worlds, platform: str) -> None:
     async with worlds(Way.POLLING, platform) as town:
         here = town.home_on(platform)

@@ -3,18 +3,22 @@
 import pytest
 
 from segue.core.contracts.probes import Point
+from tests.full import full
 from tests.platforms.conftest import Worlds
 from tests.platforms.corners import shows, thread_of
 from tests.platforms.world import Way
 
 DEATHS = [
-    *((platform, death, Way.POLLING) for platform in ("telegram", "matrix") for death in (None, Point.SEND_CALLED)),
-    ("matrix", Point.TURN_JOURNALED, Way.POLLING),
-    ("matrix", Point.TURN_ANSWERED, Way.POLLING),
-    ("telegram", Point.TURN_JOURNALED, Way.WEBHOOK),
+    full("telegram", None, Way.POLLING),
+    full("telegram", Point.SEND_CALLED, Way.POLLING),
+    full("telegram", Point.TURN_JOURNALED, Way.WEBHOOK),
     ("telegram", Point.TURN_ANSWERED, Way.POSTGRES),
+    full("matrix", None, Way.POLLING),
+    ("matrix", Point.SEND_CALLED, Way.POLLING),
+    full("matrix", Point.TURN_JOURNALED, Way.POLLING),
+    full("matrix", Point.TURN_ANSWERED, Way.POLLING),
     ("slack", Point.SEND_CALLED, Way.POLLING),
-    ("feishu", Point.SEND_CALLED, Way.POLLING),
+    full("feishu", Point.SEND_CALLED, Way.POLLING),
     ("discord", Point.TURN_JOURNALED, Way.POLLING),
 ]
 

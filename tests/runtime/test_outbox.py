@@ -18,6 +18,7 @@ from segue.testing.contracts.base import a_delivery
 from segue.testing.faults import Call, Fault, RateLimit, Slow
 from segue.testing.ledger import Message
 from segue.testing.personas import Persona
+from tests.full import full
 from tests.in_process import gateway_on
 
 
@@ -43,7 +44,9 @@ async def test_a_platform_that_asks_for_endless_patience_is_tried_once_more_and_
     assert [letter.text for letter in dead] == ["hello"]
 
 
-@pytest.mark.parametrize("persona", [Matrix, Slack, Telegram, WhatsApp], ids=["keyed", "read back", "edit", "blind"])
+@pytest.mark.parametrize(
+    "persona", [full(Matrix), full(Slack), full(Telegram), WhatsApp], ids=["keyed", "read back", "edit", "blind"]
+)
 async def test_a_platform_slower_than_the_lease_is_called_once_and_served(
     tmp_path: Path, persona: type[Persona]
 ) -> None:

@@ -83,14 +83,21 @@ def _shown(call: dict[str, Any]) -> str:
 
 PLATFORMS: tuple[type[Platform], ...] = (*PERSONAS, BehindHttp)
 DATABASES = ("sqlite", "postgres")
+_SHAPES = {"WhatsApp", "Feishu", "Discord"}
+"""A flat platform, one whose threads grow from a message, one whose threads stand by themselves."""
 _EVERYWHERE = [
-    pytest.param((platform, DATABASES[n % 2]), id=f"{platform.__name__}-{DATABASES[n % 2]}")
+    pytest.param(
+        (platform, DATABASES[n % 2]),
+        id=f"{platform.__name__}-{DATABASES[n % 2]}",
+        marks=() if platform.__name__ in _SHAPES else pytest.mark.full,
+    )
     for n, platform in enumerate(PLATFORMS)
 ]
 everywhere = pytest.mark.parametrize("square", _EVERYWHERE, indirect=True)
-"""On every platform, each with one of the two databases: a story is told on both."""
+"""On every platform, each with one of the two databases; `make test` takes one of each shape of threads."""
+_HTTP = pytest.param((BehindHttp, "postgres"), id="BehindHttp-postgres")
 quoting = pytest.mark.parametrize(
-    "square", [p for p in _EVERYWHERE if p.id != f"Slack-{DATABASES[PLATFORMS.index(Slack) % 2]}"], indirect=True
+    "square", [*[p for p in _EVERYWHERE if p.id not in {"Slack-sqlite", _HTTP.id}], _HTTP], indirect=True
 )
 """Wherever a reply stays in its chat: on Slack it is a thread, which is a place of its own."""
 both = pytest.mark.parametrize(

@@ -456,10 +456,10 @@ async def test_a_turn_without_a_sign_of_life_is_ended_with_an_error_and_the_sess
 ) -> None:
     agent = made(tmp_path, settle=0.2)
     await agent._running()
-    async with talking(square, agent, GatewaySettings(attempts=1, turn_silence=12.0)):
+    async with talking(square, agent, GatewaySettings(attempts=1, turn_silence=6.0)):
         assert await square.says("hello") == "You said: hello"
         said = await square.says("hang")
-        assert "said nothing for 12 s" in said
+        assert "said nothing for 6 s" in said
         assert "/retry" in said
         assert await square.says("hello again") == "You said: hello again"
         assert Told(tmp_path).count("load") == 1, "another process, and its own session again"

@@ -17,6 +17,7 @@ from segue.core.settings import GatewaySettings, Settings
 from segue.core.transcripts import Entry, Role
 from segue.core.values import SessionId, Value
 from segue.errors import Invalid, Refusal
+from segue.runtime.tools import children
 from segue.runtime.tools.arguments import schema_of, take
 from segue.runtime.tools.children import CloseArguments, SpawnArguments
 from segue.runtime.tools.messages import SendArguments
@@ -664,7 +665,10 @@ async def test_a_platform_that_can_open_no_thread_now_is_told_with_how_to_go_on(
     assert second.content.startswith("thread: No thread was opened: slack can't now")
 
 
-async def test_a_platform_that_never_answers_about_a_thread_doesnt_hold_the_turn(tmp_path: Path) -> None:
+async def test_a_platform_that_never_answers_about_a_thread_doesnt_hold_the_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(children, "_PATIENCE", 1.0)
     stage = Chatting(str(tmp_path / "segue.db"), Slack)
     stage.platform.misbehaves(Fault.HANGS, Call.OPEN_THREAD, None)
     async with stage.running(by_script(doing(go=[spawn(thread=True), "tried"])), GatewaySettings(lease=0.5)) as store:
