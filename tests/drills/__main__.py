@@ -30,6 +30,7 @@ from segue.core.values import Live
 from tests.drills import (
     backlog,
     bindings,
+    bombs,
     budgets,
     children,
     crowds,
@@ -117,6 +118,10 @@ def _schedules(fresh: Fresh, seed: int) -> str:
 
 def _lanes(_fresh: Fresh, seed: int) -> str:
     return "\n".join(map(ascii, hostile_lanes.run(seed, 100_000)))
+
+
+def _bombs(_fresh: Fresh, seed: int) -> str:
+    return "\n".join(bombs.run(bombs.PATTERNS[seed % len(bombs.PATTERNS) :][:1]))
 
 
 def _names(_fresh: Fresh, seed: int) -> str:
@@ -259,6 +264,7 @@ DRILLS = {
     "forgetting": Drill(1_000, "canaries forgotten on SQLite", 50, _forgetting),
     "forgetting-postgres": Drill(1_000, "canaries forgotten on PostgreSQL", 50, _forgetting),
     "lanes": Drill(10_000_000, "hostile lanes", 100_000, _lanes),
+    "bombs": Drill(len(bombs.PATTERNS), "bracket bombs on each platform", 1, _bombs),
     "names": Drill(100_000, "hostile names and bodies", 10_000, _names),
     "backlog": Drill(100_000, "messages that waited on SQLite", 10_000, _backlog),
     "backlog-postgres": Drill(100_000, "messages that waited on PostgreSQL", 10_000, _backlog),

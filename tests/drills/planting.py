@@ -44,6 +44,8 @@ from segue.core.lanes import Address, Lane
 from segue.core.messages import Arrival, Outgoing
 from segue.core.people import Standing
 from segue.core.questions import Question, QuestionState
+from segue.core.text import markdown
+from segue.core.text.splitting import MessageRoom
 from segue.core.turns import Run
 from segue.core.values import Secret, SessionId
 from segue.database import sqlite_file, statements
@@ -419,12 +421,18 @@ class Bug(enum.Enum):
     PARTED_READ_ON = "who was parted from somebody goes on in that one's session"
     QUESTIONS_ALOUD = "who answers a private question among others is told aloud what was asked"
     NOTES_FOR_ALL = "notes about a person are told wherever they speak"
+    RENDERS_EACH_GUESS = "to find the end of a message, each guess is rendered"
+    BRACKETS_UNBOUNDED = "brackets within brackets are looked into, however many there are"
     WAITING_UNSEEN = "who waits for an answer of a session that they have left isn't thought of"
 
     @property
     def patches(self) -> tuple[Patch, ...]:
         """How it is planted."""
         return _PATCHES[self]
+
+
+def _rendered(_: Any) -> Any:
+    return lambda room, text: len(text) <= room.readable and room.size(text) <= room.longest
 
 
 def _asked_twice(ask: Any) -> Any:
@@ -446,6 +454,8 @@ def _at_once(_over: Any) -> Any:
 
 _UNSEEN = query("arriving", "where account = :account and key in", "where 1 = 0 and account = :account and key in")
 _PATCHES: dict[Bug, tuple[Patch, ...]] = {
+    Bug.RENDERS_EACH_GUESS: (Patch(MessageRoom, "surely", _rendered),),
+    Bug.BRACKETS_UNBOUNDED: (Patch(markdown, "_enclosed", lambda _: lambda _text: 0),),
     Bug.ANSWERED_TWICE: (
         query("settle_question", "and state = 'open' and", "and"),
         Patch(Question, "open", lambda _: lambda *_: True),

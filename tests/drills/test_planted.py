@@ -11,6 +11,7 @@ from segue.core.settings import Streams
 from tests.drills import bindings, disks, forgeries, kills, labels, power, readers, soak, zombies
 from tests.drills.forgers import FORGERS
 from tests.drills.planting import Bug, planted
+from tests.drills.test_bombs import FOUND_BY_BOMBS
 from tests.drills.test_hostile_input import FOUND_BY_HOSTILE_INPUT
 from tests.drills.town import Report
 
@@ -89,6 +90,7 @@ def test_every_mistake_has_its_drill() -> None:
     found: list[Bug] = [*FOUND_BY_KILLS, *FOUND_BY_LABELS, *FOUND_BY_POWER_CUTS, *FOUND_BY_ZOMBIES]
     found += [*FOUND_BY_HISTORIES, *FOUND_BY_FORGERIES, *FOUND_BY_BAD_DISKS, *FOUND_BY_SOAKS, *FOUND_BY_READERS]
     found += [*FOUND_BY_HOSTILE_INPUT, *FOUND_BY_QUESTIONS, *FOUND_BY_BUDGETS, *FOUND_BY_CROWDS, *FOUND_BY_LOST_ANSWERS]
+    found += [*FOUND_BY_BOMBS]
     assert sorted(bug.name for bug in found) == sorted(bug.name for bug in Bug if bug is not Bug.NONE)
 
 

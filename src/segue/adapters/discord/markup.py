@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from markdown_it.tree import SyntaxTreeNode as Node
 
 from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, listed, rendered, target, utf16
+from segue.core.text.splitting import MessageRoom
 
 LONGEST = 2000
 _DEEPEST_HEADING = 3
@@ -17,13 +18,6 @@ def render(text: str) -> str:
     """A text as Discord reads it; as it is, if that would be longer than a message or shows nothing."""
     found = rendered(text, _MARKS, _escape)
     return found if found.strip() and utf16(found) <= LONGEST else text
-
-
-def fits(text: str) -> bool:
-    """Whether a text goes out as one message."""
-    if 2 * utf16(text) <= LONGEST:
-        return True  # at worst without its marks
-    return utf16(text) <= LONGEST and utf16(rendered(text, _MARKS, _escape)) <= LONGEST
 
 
 def mention(user: str) -> str:
@@ -66,3 +60,11 @@ _MARKS: dict[str, Mark] = {
     "link": _link,
     "image": _link,
 }
+
+
+def _size(text: str) -> int:
+    return max(utf16(text), utf16(rendered(text, _MARKS, _escape)))
+
+
+fits = MessageRoom(LONGEST, most=lambda text: 2 * utf16(text), size=_size, readable=LONGEST)
+"""The room of a message. A text of half that length goes out at worst without its marks."""

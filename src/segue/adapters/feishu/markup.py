@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from markdown_it.tree import SyntaxTreeNode as Node
 
 from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, instead, rendered, target
+from segue.core.text.splitting import MessageRoom
 
 LARGEST = 28_000
 """Bytes of a text in its JSON: a rich text or a card has 30 KB, some of which is its form."""
@@ -34,10 +35,6 @@ def render(text: str) -> str:
 def in_post(text: str) -> str:
     """What was rendered, as rich texts show it: they name people in another way."""
     return _MENTION.sub(r'<at user_id="\1"></at>', text)
-
-
-def fits(text: str) -> bool:
-    return _WORST * len(text) <= LARGEST or (len(text) <= LARGEST and _size(render(text)) <= LARGEST)
 
 
 def escape(text: str) -> str:
@@ -70,3 +67,11 @@ _MARKS: dict[str, Mark] = {
     "image": _link,
     "hr": instead("---"),
 }
+
+fits = MessageRoom(
+    LARGEST,
+    most=lambda text: _WORST * len(text),
+    size=lambda text: _size(render(text)),
+    readable=LARGEST,
+)
+"""The room of a card or a rich text."""

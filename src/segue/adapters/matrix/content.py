@@ -9,6 +9,7 @@ from segue.adapters.matrix.homeserver import Json
 from segue.adapters.shared.markup import HTML, html_text, written
 from segue.core.messages import File
 from segue.core.text.markdown import READABLE, parse
+from segue.core.text.splitting import MessageRoom
 
 _LARGEST = 44 * 1024
 """Bytes of a content: an event holds 64 KiB, encryption takes a third more, and the homeserver adds its own."""
@@ -22,12 +23,6 @@ _PLAIN = frozenset({"root", "paragraph", "inline", "text", "softbreak"})
 def mention(user: str) -> str:
     """A mention of somebody: a link to them, which clients show as their name."""
     return f"[{user}]({_LINK}{quote(user, safe='@:')})"
-
-
-def fits(text: str) -> bool:
-    """Whether a text goes out as one event, with all its marks."""
-    # So short a text goes out in any case, at worst without them.
-    return 4 * len(text.encode()) <= _LARGEST or (len(text) <= READABLE and _size(_rich(text)) <= _LARGEST)
 
 
 def message(text: str, thread: str = "", answers: str = "") -> Json:
@@ -84,3 +79,12 @@ def _rich(text: str) -> Json:
 
 def _size(content: Json) -> int:
     return len(json.dumps(content, ensure_ascii=False).encode())
+
+
+fits = MessageRoom(
+    _LARGEST,
+    most=lambda text: 4 * len(text.encode()),
+    size=lambda text: _size(_rich(text)),
+    readable=READABLE,
+)
+"""The room of one event with all its marks. A text of a quarter of that goes out at worst without them."""

@@ -17,6 +17,8 @@ Escape = Callable[[str], str]
 
 _BULLET = "• "
 _FENCE = re.compile(r"`{3,}")
+_PADDED = 250_000
+"""Characters of a table with its columns padded; a larger one isn't, since one wide cell would widen every row."""
 _APART = frozenset({"root", "blockquote"})
 """Nodes whose children stand apart, with a blank line between them."""
 
@@ -63,6 +65,8 @@ def columns(node: Node) -> str:
     """A table in columns of plain text, for a platform that has none: to be shown as code."""
     rows = [[words(cell) for cell in row.children] for row in node.walk() if row.type == "tr"]
     widths = [max(map(len, column)) for column in zip(*rows, strict=False)]
+    if len(rows) * sum(widths) > _PADDED:
+        widths = [0 for _ in widths]
     cells = (zip(row, widths, strict=False) for row in rows)
     return "\n".join(" | ".join(cell.ljust(width) for cell, width in row).rstrip() for row in cells)
 

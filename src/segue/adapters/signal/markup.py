@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from markdown_it.tree import SyntaxTreeNode as Node
 
 from segue.adapters.shared.markup import LINES, Mark, blocks, rendered, target
-from segue.core.text.markdown import READABLE
+from segue.core.text.splitting import MessageRoom
 
 LONGEST = 2000
 """Bytes of a text that goes out in the message itself."""
@@ -21,13 +21,6 @@ def render(text: str) -> tuple[str, list[str]]:
     if not written.strip() or (size(written) > LONGEST >= size(text)):
         return text, []
     return written, styles
-
-
-def fits(text: str) -> bool:
-    """Whether a text goes out as one message; at worst without its styles."""
-    if 2 * size(text) <= LONGEST:
-        return True
-    return len(text) <= min(LONGEST, READABLE) and size(_parted(rendered(text, _MARKS, _escape))[0]) <= LONGEST
 
 
 def size(text: str) -> int:
@@ -82,3 +75,11 @@ _MARKS: dict[str, Mark] = {
     "link": _link,
     "image": _link,
 }
+
+
+def _written_size(text: str) -> int:
+    return size(_parted(rendered(text, _MARKS, _escape))[0])
+
+
+fits = MessageRoom(LONGEST, most=lambda text: 2 * size(text), size=_written_size, readable=LONGEST)
+"""The room of a message. A text of half that length goes out at worst without its styles."""

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from markdown_it.tree import SyntaxTreeNode as Node
 
 from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, html_text, rendered, target, utf16
-from segue.core.text.markdown import READABLE, parse
+from segue.core.text.markdown import parse
+from segue.core.text.splitting import MessageRoom
 
 LONGEST = 4000
 """Characters of a text that can be changed afterwards."""
@@ -23,12 +24,6 @@ MENTIONED = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
 
 def render(text: str) -> str:
     return rendered(text, _MARKS, escape)
-
-
-def fits(text: str) -> bool:
-    if _WORST * len(text) <= LONGEST:
-        return True
-    return len(text) <= min(LONGEST, READABLE) and utf16(render(text)) <= LONGEST
 
 
 def streamable(text: str) -> bool:
@@ -81,3 +76,11 @@ _MARKS: dict[str, Mark] = {
     "link": _link,
     "image": _link,
 }
+
+fits = MessageRoom(
+    LONGEST,
+    most=lambda text: _WORST * len(text),
+    size=lambda text: utf16(render(text)),
+    readable=LONGEST,
+)
+"""The room of a message that can be changed afterwards."""

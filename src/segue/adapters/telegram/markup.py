@@ -19,6 +19,8 @@ _SCHEMES = ("http:", "https:", "mailto:", "tel:", "tg:")
 _LONGEST_RICH = 32_768
 _WORTH_IT = frozenset({"table", "heading", "bullet_list", "ordered_list"})
 _OPENING = re.compile(r"\$\$|\\\[|\\\(")
+_PERHAPS = re.compile(r"[#|$]|\\[\[(]|^[ \t]*+(?:[>*+=-]|\d+[.)])", re.MULTILINE)
+"""What a table, a heading, a list or a formula begins with."""
 _CLOSING = {"$$": "$$", r"\[": r"\]", r"\(": r"\)"}
 _FIRST = "\ue000"
 _HELD = re.compile(rf"(<p>)?([{_FIRST}-\uf8ff])(?(1)</p>)")
@@ -38,7 +40,7 @@ def visible(html: str) -> str:
 
 def rich(text: str) -> str:
     """The text as a rich message; empty if the plain form says as much, or it can't be one."""
-    if len(text) > READABLE or _HELD.search(text):
+    if len(text) > READABLE or _HELD.search(text) or not _PERHAPS.search(text):
         return ""
     rest, formulas = _taken_out(text)
     tree = parse(rest)

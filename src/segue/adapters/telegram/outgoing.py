@@ -20,7 +20,7 @@ from segue.adapters.telegram.markup import render, rich, visible
 from segue.core.contracts.adapters import Files
 from segue.core.messages import Delivery, File
 from segue.core.questions import label
-from segue.core.text.markdown import READABLE
+from segue.core.text.splitting import MessageRoom
 from segue.errors import MessageGone, SendNever
 
 log = logging.getLogger(__name__)
@@ -133,11 +133,13 @@ class Outgoing:
         return await say(text=plain, link_preview_options=_QUIET)
 
 
-def fits(text: str) -> bool:
-    """Whether a text goes out as one message, of which what is seen counts; at worst without its marks."""
-    if 2 * utf16(text) <= _LONGEST:
-        return True
-    return len(text) <= READABLE and utf16(visible(render(text))) <= _LONGEST
+fits = MessageRoom(
+    _LONGEST,
+    most=lambda text: 2 * utf16(text),
+    size=lambda text: utf16(visible(render(text))),
+    readable=3 * _LONGEST,
+)
+"""The room of a message, of which the visible part counts. Half as long a text goes out at worst without marks."""
 
 
 def ids_after(delivery: Delivery) -> Sequence[str]:

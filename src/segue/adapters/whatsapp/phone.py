@@ -8,10 +8,9 @@ from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Attachments, content_of
 from segue.adapters.shared.decoding import decode
 from segue.adapters.shared.downloads import LARGEST
-from segue.adapters.shared.markup import utf16
 from segue.adapters.shared.outcomes import connecting
 from segue.adapters.whatsapp.bridge import Json, Line, opened
-from segue.adapters.whatsapp.markup import LONGEST, render
+from segue.adapters.whatsapp.markup import fits, render
 from segue.adapters.whatsapp.said import Said
 from segue.core.contracts.adapters import Accept, Arrived, Connection, Files, Intake
 from segue.core.lanes import Address
@@ -28,6 +27,7 @@ class WhatsAppByPhone:
     sending = Sending.BLIND
     connection = Connection.ONE
     largest_file = 100 * 1024 * 1024
+    fits = fits
 
     def __init__(self, account: str, folder: Path, files: Files, url: str = "") -> None:
         self.account = account
@@ -39,10 +39,6 @@ class WhatsAppByPhone:
         """The bridge, while it is connected."""
         self._me: tuple[str, ...] = ()
         self._attachments = Attachments(files)
-
-    def fits(self, text: str) -> bool:
-        """Whether a text goes out as one message."""
-        return utf16(text) <= LONGEST // 2 or (utf16(text) <= LONGEST and utf16(render(text)) <= LONGEST)
 
     async def run(self, intake: Intake) -> None:
         """Keep the bridge up until cancelled; a message is acknowledged once it was accepted."""

@@ -7,19 +7,25 @@ import re
 from collections import defaultdict
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
 from segue.core.values import Value
 
 _DEEPEST = 50
 READABLE = 20_000
-"""Characters that are read as Markdown: brackets that nobody closes take the square of that."""
+"""Characters that are read as Markdown; a longer text is paragraphs."""
+_DEEP = 8
+"""Brackets around each character, on average, that are looked into: the parser goes through each for itself."""
+_SHALLOW = 4_000
+"""Characters within brackets that are looked into in any case."""
 _MOST_CELLS = 10_000
 _TABLELESS = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST}).enable("strikethrough")
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST}).enable(["strikethrough", "table"])
-_PLAIN = MarkdownIt("zero")
 
 _OPENS = re.compile(r"^[ \t]*(?:>[ \t]?)*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*$", re.MULTILINE)
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n)++")
+_BRACKET = re.compile(r"[\[\]]|\n[ \t]*\n")
 _CLOSES = re.compile(r"^[ \t>]*(?P<fence>`{3,}|~{3,})[ \t\r]*$", re.MULTILINE)
 _TOKEN = re.compile(
     r"\\."
@@ -34,15 +40,52 @@ def parse(text: str) -> SyntaxTreeNode:
 
     What looks like HTML is text, so whoever renders it escapes it; a link whose scheme could run something is text too.
     """
-    if len(text) > READABLE:
-        return SyntaxTreeNode(_PLAIN.parse(text))
+    if len(text) > READABLE or _enclosed(text) > max(_DEEP * len(text), _SHALLOW):
+        return _paragraphs(text)
     lines = text.split("\n")
     # A row gets all the cells of its heading, however few it has itself.
     cells = len(lines) * max(line.count("|") for line in lines)
     tokens = (_MARKDOWN if cells <= _MOST_CELLS else _TABLELESS).parse(text)
     # Blocks that lie deeper are left out, and emphasis may lie too deep to be walked: such a text is only paragraphs.
     deep = any(inside.level >= _DEEPEST - 1 for token in tokens for inside in (token, *(token.children or ())))
-    return SyntaxTreeNode(_PLAIN.parse(text) if deep else tokens)
+    return _paragraphs(text) if deep else SyntaxTreeNode(tokens)
+
+
+def _paragraphs(text: str) -> SyntaxTreeNode:
+    """A text as paragraphs without any marks, for which nothing has to be parsed."""
+    tokens: list[Token] = []
+    for paragraph in _BLANK_LINES.split(text.replace("\r\n", "\n").replace("\0", "\ufffd")):
+        if content := paragraph.strip():
+            inside = [Token("text", "", 0, content=content)]
+            tokens += (
+                Token("paragraph_open", "p", 1),
+                Token("inline", "", 0, content=content, children=inside),
+                Token("paragraph_close", "p", -1),
+            )
+    return SyntaxTreeNode(tokens)
+
+
+def _enclosed(text: str) -> int:
+    """Count the characters within brackets, once for each bracket; one that isn't closed ends with its paragraph.
+
+    Blocks of code don't count.
+    """
+    enclosed, opened, code = 0, list[int](), iter(blocks(text))
+    block = next(code, None)
+    for found in _BRACKET.finditer(text):
+        at = found.start()
+        while block and block.end <= at:
+            block = next(code, None)
+        if block and block.start <= at:
+            continue
+        if found[0] == "[":
+            opened.append(at)
+        elif found[0] != "]":
+            enclosed += sum(at - start for start in opened)
+            opened.clear()
+        elif opened:
+            enclosed += at - opened.pop()
+    return enclosed + sum(len(text) - start for start in opened)
 
 
 def words(node: SyntaxTreeNode) -> str:

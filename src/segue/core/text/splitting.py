@@ -3,15 +3,19 @@
 Law: nothing is cut that fits into a message by itself. So a text is cut between paragraphs; only a paragraph that is
 too long for any message is cut between list items or lines, then sentences, words, and at last characters. A block of
 code that has to be cut is closed and opened again. Only white space is lost, and every piece fits.
+
+Law: a split renders at most twice as many characters as the text has. Beyond that, pieces are as long as surely
+fits.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from apsw.unicode import grapheme_iter_with_offsets
 
 from segue.core.text.markdown import Block, blocks, spans
+from segue.core.values import Value
 
 Stretch = tuple[int, int]
 Level = Callable[[str, int, int], Iterable[Stretch]]
@@ -31,6 +35,36 @@ _CODE_WORD = re.compile(r"(?<=\S)[ \t]+")
 
 Fits = Callable[[str], bool]
 """Whether a platform takes a text as one message."""
+_RENDERED = 2
+"""Characters that a split may render, for each character of the text."""
+SHORT = 1_000
+"""Characters of a text that is split at once; a longer one is split in a thread."""
+_GUESSES = 4
+"""Renderings to find the end of one piece."""
+
+
+class MessageRoom(Value, frozen=True):
+    """The room of one message on a platform that renders Markdown: it fits a text that is small enough once rendered.
+
+    Rendering takes time. So the characters are counted first, and the text is rendered only if that leaves a doubt.
+    """
+
+    longest: int
+    """The largest size, in the platform's own unit."""
+    most: Callable[[str], int]
+    """Return a size that the rendered text won't exceed, or doesn't need to: it can go out without its marks."""
+    size: Callable[[str], int]
+    """Return the size of the rendered text."""
+    readable: int
+    """Characters of the longest text that may fit."""
+
+    def surely(self, text: str) -> bool:
+        """Return whether a text fits by its characters alone."""
+        return self.most(text) <= self.longest
+
+    def __call__(self, text: str) -> bool:
+        """Return whether a text fits."""
+        return self.surely(text) or (len(text) <= self.readable and self.size(text) <= self.longest)
 
 
 def split(text: str, fits: Fits) -> Iterator[str]:
@@ -43,12 +77,52 @@ def split(text: str, fits: Fits) -> Iterator[str]:
     yield from _Pieces(text, fits).all()
 
 
+class _Scale:
+    """Weighs texts against the room of a message, within a budget of rendered characters."""
+
+    def __init__(self, text: str, fits: Fits) -> None:
+        room = fits if isinstance(fits, MessageRoom) else None
+        self.surely: Fits = room.surely if room else fits
+        self._room = room
+        self._left = _RENDERED * len(text)
+        if room and len(text) <= room.readable:
+            self._left -= len(text)  # the whole text was rendered to find that it doesn't fit
+        self._density = 1.0
+        """The size of a character, as the last text had it."""
+        self._known: dict[str, bool] = {}
+
+    @property
+    def renders(self) -> bool:
+        """Whether a text that doesn't surely fit may fit all the same."""
+        return self._room is not None
+
+    @property
+    def characters(self) -> int:
+        """The number of characters that probably fit."""
+        return int(min(self._room.longest / self._density, self._room.readable)) if self._room else 0
+
+    def fits(self, text: str) -> bool:
+        """Return whether a text fits; no, if finding out would exceed the budget."""
+        if self.surely(text):
+            return True
+        if self._room is None or len(text) > self._room.readable:
+            return False
+        if text not in self._known:
+            if self._left < len(text):
+                return False
+            self._left -= len(text)
+            size = self._room.size(text)
+            self._density = max(size, 1) / len(text)
+            self._known[text] = size <= self._room.longest
+        return self._known[text]
+
+
 class _Pieces:
     """A text on its way into pieces, each of which is a stretch of it."""
 
     def __init__(self, text: str, fits: Fits) -> None:
         self._text = text
-        self._fits = fits
+        self._scale = _Scale(text, fits)
         self._blocks: list[Block] = []
         self._growing: Stretch | None = None
         """The last piece, which may take more."""
@@ -72,7 +146,7 @@ class _Pieces:
             if count := self._taken(begin, left):
                 self._growing = begin, left[count - 1][1]
                 del left[:count]
-            elif self._growing and (not smaller or self._fits(self._piece(left[0]))):
+            elif self._growing and (not smaller or self._scale.fits(self._piece(left[0]))):
                 yield from self._grown()
             elif smaller:
                 yield from self._place(smaller[0](self._text, *left.pop(0)), smaller[1:])
@@ -86,17 +160,38 @@ class _Pieces:
         self._growing = None
 
     def _taken(self, begin: int, stretches: list[Stretch]) -> int:
-        """The number of these that a piece takes from there: steps that double, then halve, ask few times."""
+        """The number of these that a piece takes from there."""
+        surely = self._surely_taken(begin, stretches)
+        return self._filled(begin, stretches, surely) if self._scale.renders else surely
+
+    def _surely_taken(self, begin: int, stretches: list[Stretch]) -> int:
+        """The number that surely fits: steps that double, then halve, ask few times."""
         taken, step = 0, 1
-        while self._takes(begin, stretches, taken + step):
+        while self._surely_takes(begin, stretches, taken + step):
             taken, step = taken + step, 2 * step
         while step := step // 2:
-            if self._takes(begin, stretches, taken + step):
+            if self._surely_takes(begin, stretches, taken + step):
                 taken += step
         return taken
 
-    def _takes(self, begin: int, stretches: list[Stretch], count: int) -> bool:
-        return count <= len(stretches) and self._fits(self._piece((begin, stretches[count - 1][1])))
+    def _surely_takes(self, begin: int, stretches: list[Stretch], count: int) -> bool:
+        return count <= len(stretches) and self._scale.surely(self._piece((begin, stretches[count - 1][1])))
+
+    def _filled(self, begin: int, stretches: Sequence[Stretch], taken: int) -> int:
+        """The number that fits, at least those taken: the size of each guess tells how long the next one may be."""
+        too_many = len(stretches) + 1
+        for _ in range(_GUESSES):
+            count = bisect_right(stretches, begin + self._scale.characters, key=lambda stretch: stretch[1])
+            if count <= taken and (taken or self._growing):
+                break  # another one probably doesn't fit
+            count = min(max(count, 1), too_many - 1)
+            if count <= taken:
+                break
+            if self._scale.fits(self._piece((begin, stretches[count - 1][1]))):
+                taken = count
+            else:
+                too_many = count
+        return taken
 
     def _piece(self, stretch: Stretch) -> str:
         """A stretch with what opens and closes the blocks in which it begins and ends."""
@@ -110,9 +205,11 @@ class _Pieces:
     def _worth_keeping(self, block: Block) -> bool:
         """Whether a block's fences leave room for code, and there is some to be cut; else they are only text."""
         fences = len(block.opening) + len(block.closing)
-        if not self._fits(f"{block.opening}{'x' * fences}{block.closing}"):
+        if not self._scale.surely(f"{block.opening}{'x' * fences}{block.closing}"):
             return False
-        return bool(self._text[block.body : block.tail].strip()) or self._fits(self._text[block.start : block.end])
+        return bool(self._text[block.body : block.tail].strip()) or self._scale.surely(
+            self._text[block.start : block.end]
+        )
 
 
 def _between(text: str, start: int, end: int, seams: Iterable[Stretch]) -> Iterator[Stretch]:

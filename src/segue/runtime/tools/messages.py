@@ -138,7 +138,8 @@ class Messages:
         while True:
             found = await self._store.read(children.unreceived, _BATCH)
             for left in found:
-                await self._store.write(children.deliver, left.session, left.turn, self._replies(left), self._clock())
+                replies = await asyncio.to_thread(self._replies, left)
+                await self._store.write(children.deliver, left.session, left.turn, replies, self._clock())
             await asyncio.sleep(5 * self._poll)
 
     def _replies(self, left: Unreceived) -> list[Reply]:

@@ -40,6 +40,7 @@ from segue.core.messages import (
     cleaned,
 )
 from segue.core.settings import NO_ACCOUNT, Busy
+from segue.core.text.splitting import SHORT
 from segue.core.transcripts import GATEWAY, Draft, Path, TipMove, nowhere
 from segue.core.turns import (
     Beginning,
@@ -86,7 +87,6 @@ _WITHOUT_AGENT = frozenset({TurnKind.EDIT, TurnKind.SWAP})
 """Turns that are only written down."""
 _LONGEST_BACKOFF = 30.0
 _MOMENT = 0.1
-_LONG = 20_000
 _BREATH = 0.01
 """Seconds that one agent may go on without letting anybody else."""
 
@@ -195,7 +195,7 @@ class Answering:
         adapter = self._ground.adapters.get(live.account)
         make = partial(answered, live, adapter.fits if adapter else None)
         # A long text takes a while to be cut into messages: others go on meanwhile.
-        return await self._write(live, await asyncio.to_thread(make) if len(live.said.text) > _LONG else make())
+        return await self._write(live, await asyncio.to_thread(make) if len(live.said.text) > SHORT else make())
 
     async def _do(self, live: Running, path: Path) -> Run | None:
         """Do what needs no agent: write an edit down, or move the tip and say so."""

@@ -12,7 +12,7 @@ from segue.core.contracts.probes import Point
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
 from segue.core.settings import NO_ACCOUNT, ProgressShown, Streams
-from segue.core.text.splitting import split
+from segue.core.text.splitting import SHORT, split
 from segue.errors import Fenced, SendError, SendUnsure
 from segue.runtime.parts import Ground
 from segue.runtime.placeholders import lost_placeholder
@@ -111,9 +111,9 @@ class Stream:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            grown = _Grown(next(split(self._text, adapter.fits), ""))
+            grown = _Grown(await _first_message(self._text, adapter))
             if isinstance(adapter, ShowsSteps):
-                said = next(split(self._said.text, adapter.fits), "")
+                said = await _first_message(self._said.text, adapter)
                 grown = _Grown(grown.text, said, tuple(self._doing))
             if grown != shown and self._replica.left > self._replica.lease / 2:
                 try:
@@ -153,6 +153,13 @@ class Stream:
             said = replace(self._delivery, text=grown.said)
             if not isinstance(adapter, ShowsSteps) or not await adapter.grow(said, grown.steps):
                 await edits.edit(replace(said, text=grown.text))
+
+
+async def _first_message(text: str, adapter: Adapter) -> str:
+    """The first message that a text makes; a long text is cut in a thread, so that nobody waits for it."""
+    if len(text) <= SHORT:
+        return next(split(text, adapter.fits), "")
+    return await asyncio.to_thread(lambda: next(split(text, adapter.fits), ""))
 
 
 class _Grown(NamedTuple):
