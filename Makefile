@@ -78,14 +78,14 @@ clean: ## remove the environment and what tools left behind
 	@touch $@
 
 # Chromium shows the page, the shells complete commands, and nginx, which is only unpacked, tries the recipe for a proxy.
-# Where they are missing and can't be had, the tests that need them are skipped by name.
+# Where they are missing and can't be had in three tries, the tests that need them are skipped by name.
 .venv/programs: .venv/tools
-	@{ command -v chromium && command -v fish && command -v zsh; } >/dev/null || { command -v apt-get && \
-		test "$$(id -u)" = 0 && export DEBIAN_FRONTEND=noninteractive && \
-		{ apt-get -qq install -y chromium fish zsh || { apt-get -qq update && apt-get -qq install -y chromium fish zsh; }; }; } \
-		</dev/null >/dev/null 2>&1 || :
-	@test -d "$$SEGUE_CACHE/nginx" || { mkdir -p "$$SEGUE_CACHE" && cd "$$SEGUE_CACHE" && apt-get -qq download nginx && \
-		dpkg -x nginx_*.deb nginx.half && mv nginx.half nginx && rm nginx_*.deb; } </dev/null >/dev/null 2>&1 || :
+	@for try in 1 2 3; do { command -v chromium && command -v fish && command -v zsh; } && break; \
+		{ command -v apt-get && test "$$(id -u)" = 0; } || break; export DEBIAN_FRONTEND=noninteractive; \
+		apt-get -qq install -y chromium fish zsh || apt-get -qq update; done </dev/null >/dev/null 2>&1 || :
+	@for try in 1 2 3; do test -d "$$SEGUE_CACHE/nginx" || ! command -v apt-get && break; \
+		(mkdir -p "$$SEGUE_CACHE" && cd "$$SEGUE_CACHE" && rm -rf nginx.half nginx_*.deb && apt-get -qq download nginx && \
+		dpkg -x nginx_*.deb nginx.half && mv nginx.half nginx && rm nginx_*.deb); done </dev/null >/dev/null 2>&1 || :
 	@touch $@
 
 # Servers shaped like the providers' go into the cache; the tests of what can't be had are skipped by name.

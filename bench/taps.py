@@ -7,11 +7,15 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
+
 from bench.databases import Databases
+from bench.skipped import Skipped
 from bench.table import Line, Target, milliseconds
 from segue.agents.given import as_agent
 from segue.core.contracts.agents import Work
 from segue.core.lanes import Address, Identity
+from tests.servers import modules
 from tests.servers.crabline import Between, telegram
 from tests.stories.test_telegram import pressing, running
 
@@ -22,6 +26,10 @@ _PATIENCE = 30.0
 async def tap(databases: Databases) -> AsyncIterator[Line]:
     """Somebody is asked again and again, and taps on yes; the bot polls, and crabline is Telegram."""
     del databases
+    try:
+        modules()
+    except pytest.skip.Exception as missing:
+        raise Skipped(str(missing)) from missing
     with tempfile.TemporaryDirectory(prefix="segue-bench-", ignore_cleanup_errors=True) as scratch:
         async with telegram(Path(scratch)) as (between, url):
             took = sorted(await _took(between, url, Path(scratch)))

@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 
 from segue.store import open_driver
+from tests.parts import Part, lack, left_out, missing, require
 from tests.postgres import Durability, Postgres, PostgresUnavailable, ensure, folder
 from tests.servers import homeserver
 from tests.today import file_of_today
@@ -56,7 +57,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if id(item) not in left]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport) -> tuple[str, str, str] | None:
+    """Count what is skipped for want of a part by the name of the part, in the closing line too."""
+    name = missing(report) if isinstance(report, pytest.TestReport) else ""
+    return (name, "s", "SKIPPED") if name else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say why each part is missing, once."""
+    stats = terminalreporter.stats
+    for name in sorted(name for name in stats if name.startswith("without ")):
+        reasons = sorted({report.longrepr[2].removeprefix(f"Skipped: {name}: ") for report in stats[name]})
+        terminalreporter.write_line(f"{name}: {len(stats[name])} skipped, {'; '.join(reasons)}")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    try:
+        left_out()
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
     run = config.stash[RUN] = contextlib.ExitStack()
     workerinput: dict[str, str] | None = getattr(config, "workerinput", None)
     if workerinput is None:
@@ -92,10 +112,11 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def postgres(pytestconfig: pytest.Config) -> Postgres:
     """The server that the whole run shares."""
+    require(Part.POSTGRESQL)
     try:
         return ensure(pytestconfig.stash[POSTGRES_HOME])
     except PostgresUnavailable as reason:
-        pytest.skip(f"no PostgreSQL: {reason}")
+        lack(Part.POSTGRESQL, str(reason))
 
 
 @pytest.fixture
@@ -146,11 +167,12 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def durable_postgres() -> Iterator[Postgres]:
     """A server of the test's own that syncs its commits and may be stopped and started."""
+    require(Part.POSTGRESQL)
     with folder() as home:
         try:
             server = ensure(home, Durability.FULL)
         except PostgresUnavailable as reason:
-            pytest.skip(f"no PostgreSQL: {reason}")
+            lack(Part.POSTGRESQL, str(reason))
         yield server
 
 

