@@ -101,3 +101,15 @@ async def test_a_turn_that_was_stopped_before_it_began_is_never_begun() -> None:
     await until_stopped(live, answer)
     gc.collect()  # what was left unawaited complains, which fails a test
     assert not begun
+
+
+async def test_no_time_passes_for_a_turn_while_any_of_its_questions_is_open() -> None:
+    live = Running(Run(Claim(SessionId("s"), "me", 1), (), None))
+    async with asyncio.timeout(3600.0) as live.whole:  # noqa: ASYNC100 -- its end is what is looked at
+        first, second = live.asking(60.0), live.asking(60.0)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert live.whole.when() is None, "somebody is asked still"
+        second.__exit__(None, None, None)
+        assert live.whole.when() is not None

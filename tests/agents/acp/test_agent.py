@@ -120,3 +120,15 @@ async def test_a_line_of_nearly_16_mb_is_taken_and_one_of_more_ends_the_turn_alo
         assert agent.process.pid != first
     finally:
         await agent.close()
+
+
+async def test_a_turn_that_is_prompted_anew_before_its_first_try_has_ended_ends_twice(tmp_path: Path) -> None:
+    agent = AcpAgent(program(tmp_path))
+    tries = [agent.answer(work("hello")) for _ in range(2)]
+    try:
+        for events in tries:
+            await anext(events)
+        for events in reversed(tries):
+            await events.aclose()
+    finally:
+        await agent.close()

@@ -146,7 +146,7 @@ class AcpAgent:
     ) -> AsyncGenerator[Event, None]:
         """Send a prompt and take in what comes; one that is given up is cancelled."""
         session.begin(turn)
-        self._prompted[turn.work.session] = process, session
+        prompted = self._prompted[turn.work.session] = process, session
         asking = asyncio.create_task(process.connection.prompt(session.id, list(blocks)))
         asking.add_done_callback(lambda _: turn.over())
         try:
@@ -162,8 +162,11 @@ class AcpAgent:
             if ending := _ENDINGS.get(done.stop_reason):
                 yield Text(f"\n\n{ending}")
         finally:
-            session.turn = None
-            del self._prompted[turn.work.session]
+            # A turn that was taken away may be prompted anew before it has ended here.
+            if session.turn is turn:
+                session.turn = None
+            if self._prompted.get(turn.work.session) is prompted:
+                del self._prompted[turn.work.session]
             if not asking.done():
                 turn.cancel()
                 session.settling = self._later(self._settle(process, session, asking))

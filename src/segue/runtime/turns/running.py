@@ -43,6 +43,8 @@ class Running:
         """Calls that the gateway makes for the agent now."""
         self.asks = 0
         """Questions whose answers it waits for now."""
+        self._left: float | None = None
+        """Seconds that were left to this try when the first of them was asked, if its time is limited."""
         self.asked = run.asked
         """Whether anything was asked, in whichever attempt."""
         self.changed = asyncio.Event()
@@ -89,20 +91,21 @@ class Running:
     def asking(self, patience: float) -> Iterator[None]:
         """While a person is asked something, no time passes for the turn."""
         loop, whole = asyncio.get_running_loop(), self.whole
-        until = whole.when() if whole is not None else None
-        left = until - loop.time() if until is not None else None
         self.asked = True
         self.asks += 1
-        if whole is not None and left is not None:
-            whole.reschedule(None)
+        if self.asks == 1:
+            until = whole.when() if whole is not None else None
+            self._left = until - loop.time() if until is not None else None
+            if whole is not None:
+                whole.reschedule(None)
         try:
             with self.calling(patience):
                 yield
         finally:
             self.asks -= 1
             # Whatever asked may end after the turn did.
-            if whole is not None and left is not None and self.whole is whole and not whole.expired():
-                whole.reschedule(loop.time() + left)
+            if not self.asks and self._left is not None and self.whole is whole is not None and not whole.expired():
+                whole.reschedule(loop.time() + self._left)
 
     def _listen(self, until: float | None) -> None:
         if self.silence is not None and not self.silence.expired():
