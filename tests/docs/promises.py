@@ -145,6 +145,16 @@ PROMISES = [
         "drills/test_overload.py",
         ("overload",),
     ),
+    Promise(
+        "A burst of answers, and calls that a platform never answers, keep nobody else waiting.",
+        "drills/test_crowds.py",
+        ("crowds", "crowds-postgres"),
+    ),
+    Promise(
+        "A commit whose answer gets lost delays nothing until a restart, and doubles nothing.",
+        "drills/test_unheard.py",
+        ("unheard", "unheard-postgres"),
+    ),
     Promise("A long run keeps memory, descriptors and tasks flat.", "drills/test_soak.py", ("soak",)),
 ]
 

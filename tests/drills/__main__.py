@@ -216,7 +216,8 @@ def _hostile_input(fresh: Fresh, seed: int) -> str:
 
 
 def _crowds(fresh: Fresh, _seed: int) -> str:
-    return "; ".join(asyncio.run(crowds.run(fresh(), 200)))
+    found = asyncio.run(crowds.run(fresh(), 200))
+    return "; ".join([*found, *asyncio.run(crowds.hanging(fresh(), 100, slow=5.0))])
 
 
 def _unheard(fresh: Fresh, seed: int) -> str:
@@ -277,8 +278,8 @@ DRILLS = {
     "readers": Drill(100_000, "steps of people whose words keep their readers", 1_000, _readers),
     "hostile-input": Drill(1_000_000, "hostile commands, tool calls and payloads", 10_000, _hostile_input),
     "hostile-input-postgres": Drill(20_000, "hostile commands, tool calls and payloads", 10_000, _hostile_input),
-    "crowds": Drill(20, "bursts of 200 answers on SQLite", 1, _crowds),
-    "crowds-postgres": Drill(20, "bursts of 200 answers on PostgreSQL", 1, _crowds),
+    "crowds": Drill(20, "bursts of 200 answers, and 100 hanging calls, on SQLite", 1, _crowds),
+    "crowds-postgres": Drill(20, "bursts of 200 answers, and 100 hanging calls, on PostgreSQL", 1, _crowds),
     "unheard": Drill(10_000, "messages while commits aren't heard of on SQLite", 400, _unheard),
     "unheard-postgres": Drill(10_000, "messages while commits aren't heard of on PostgreSQL", 400, _unheard),
     "overload": Drill(10, "minutes in which twice as much came in as could be done", 1, _overload),

@@ -1,4 +1,4 @@
-"""Many answers at the same moment: each is sent once, and the event loop never stands still."""
+"""Many answers at the same moment, or many calls that hang: all others are answered, and the event loop goes on."""
 
 import asyncio
 from collections import Counter
@@ -12,8 +12,9 @@ from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
 from segue.core.people import UNBOUNDED
 from segue.core.settings import AccountSettings, Streams
+from segue.runtime import outbox
 from segue.runtime.outbox import Outbox
-from segue.testing import WhatsApp
+from segue.testing import EchoAgent, WhatsApp
 from tests.drills.planting import Bug, Patch, planted
 from tests.in_process import gateway_on
 
@@ -63,7 +64,7 @@ class Crowd:
     def guarded(self, free: Any) -> property:
         """Return what an outbox looks at in each turn of its loop, made to raise `Frozen` once nobody else goes on."""
 
-        def look(outbox: Outbox) -> bool:
+        def look(box: Outbox) -> bool:
             self._turns += 1
             if self._turns == 1:
                 asyncio.get_running_loop().call_soon(self._went_on)
@@ -71,7 +72,7 @@ class Crowd:
                 self.wrong.append("the event loop stands still")
                 self.over.set()
                 raise Frozen
-            is_free: bool = free.fget(outbox)
+            is_free: bool = free.fget(box)
             return is_free
 
         return property(look)
@@ -110,3 +111,31 @@ async def run(where: str, people: int, bug: Bug = Bug.NONE) -> list[str]:
     if not crowd.wrong and crowd.shown != Counter(f"message {n}" for n in range(people)):
         crowd.wrong.append(f"lost or doubled: {crowd.shown.most_common(3)}")
     return crowd.wrong
+
+
+async def hanging(where: str, people: int, slow: float, patience: float = PATIENCE, bug: Bug = Bug.NONE) -> list[str]:
+    """Let the platform never answer for so many people, and answer one more; returns what is wrong."""
+    adapter, hang, shown, begun = WhatsApp().adapter(), asyncio.Event(), asyncio.Event(), Counter[str]()
+
+    async def send(delivery: Delivery) -> str:
+        begun[delivery.address.chat] += 1
+        if delivery.address.chat != f"p{people}":
+            await hang.wait()
+        shown.set()
+        return delivery.key
+
+    adapter.send = send  # type: ignore[method-assign]
+    account = AccountSettings(public=True, streams=Streams.WHOLE)
+    more: dict[str, Any] = {"limits": UNBOUNDED, "lease": 60.0, "poll": 0.1, "overload": PATIENCE}
+    with planted(Patch(outbox, "_SLOW", lambda _: slow), *bug.patches):
+        async with gateway_on(where, EchoAgent(), adapter, account=account, **more) as gateway:
+            try:
+                await asyncio.gather(*(gateway.accept(_arrival(n)) for n in range(people)))
+                async with asyncio.timeout(patience):
+                    await gateway.accept(_arrival(people))
+                    await shown.wait()
+            except TimeoutError:
+                return [f"{len(begun)} calls hang, and somebody else is never answered"]
+            finally:
+                hang.set()
+    return [f"{chat} was called {count} times" for chat, count in begun.items() if count > 1]

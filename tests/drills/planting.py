@@ -53,6 +53,7 @@ from segue.database.sqlite import _Worker
 from segue.database.sqlite_threads import Job
 from segue.database.transactions import one_by_one
 from segue.errors import StoreError
+from segue.runtime import outbox
 from segue.runtime.gateway import Gateway
 from segue.runtime.inbox import Inbox
 from segue.runtime.outbox import Outbox
@@ -169,9 +170,9 @@ def _answer_at_once(attempt: Callable[[_Worker, Job], None]) -> Any:
 
 
 def _new_keys(send: Callable[[Outbox, Outgoing], Any]) -> Any:
-    async def sent(outbox: Outbox, held: Outgoing) -> str:
+    async def sent(box: Outbox, held: Outgoing) -> str:
         delivery = replace(held.delivery, key=f"{held.delivery.key}/{os.urandom(4).hex()}")
-        message: str = await send(outbox, replace(held, delivery=delivery))
+        message: str = await send(box, replace(held, delivery=delivery))
         return message
 
     return sent
@@ -248,13 +249,13 @@ def _idle(_look: Any) -> Any:
 
 
 def _never_waiting(_run: Any) -> Any:
-    async def run(outbox: Outbox) -> None:
+    async def run(box: Outbox) -> None:
         while True:
             # It has taken all that was due, so it needn't look in the database.
-            if len(outbox._calls) <= 64:
-                await outbox._take()
-                await outbox.wake.wait()
-            elif outbox.free:
+            if len(box._calls) <= 64:
+                await box._take()
+                await box.wake.wait()
+            elif box.free:
                 """There is room again."""
 
     return run
@@ -390,6 +391,7 @@ class Bug(enum.Enum):
     NOTHING_SYNCED = "nothing is ever synced"
     FOLDER_UNSYNCED = "the log may lose its name"
     NEVER_LOOKS_AT_ITSELF = "what a replica holds and doesn't work on stays held"
+    HANGS_IN_PLACE = "a call that hangs keeps its place"
     TURNS_WITHOUT_WAITING = "an outbox that has more calls than it has room for looks again at once"
     HOARDS = "what a turn needed is kept when it is over"
     COMMAND_RAISES = "a command ends in an error that nobody foresaw"
@@ -523,6 +525,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.NOTHING_SYNCED: (pragma("synchronous", "off"),),
     Bug.FOLDER_UNSYNCED: (Patch(sqlite_file, "_sync_folder", lambda _: lambda _folder: None),),
     Bug.NEVER_LOOKS_AT_ITSELF: (Patch(Stranded, "look", _idle),),
+    Bug.HANGS_IN_PLACE: (Patch(outbox, "_MOST_SLOW", lambda _: 0),),
     Bug.TURNS_WITHOUT_WAITING: (Patch(Outbox, "run", _never_waiting),),
     Bug.HOARDS: (Patch(Answering, "answer", _hoarding),),
     Bug.ONCE_READ_ALWAYS_READ: (Patch(readings, "unread", _once_read),),

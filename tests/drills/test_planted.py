@@ -42,7 +42,7 @@ FOUND_BY_FORGERIES = {
 }
 """With the proofs that it makes worthless."""
 FOUND_BY_SOAKS = (Bug.HOARDS,)
-FOUND_BY_CROWDS = (Bug.TURNS_WITHOUT_WAITING,)
+FOUND_BY_CROWDS = (Bug.TURNS_WITHOUT_WAITING, Bug.HANGS_IN_PLACE)
 """By `test_crowds.py`."""
 FOUND_BY_LOST_ANSWERS = (Bug.NEVER_LOOKS_AT_ITSELF,)
 """By `test_unheard.py`."""

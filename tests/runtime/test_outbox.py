@@ -18,6 +18,7 @@ from segue.testing.contracts.base import a_delivery
 from segue.testing.faults import Call, Fault, RateLimit, Slow
 from segue.testing.ledger import Message
 from segue.testing.personas import Persona
+from segue.testing.waits import PATIENCE
 from tests.full import full
 from tests.in_process import gateway_on
 
@@ -158,3 +159,27 @@ async def test_an_answer_whose_placeholder_was_deleted_at_once_comes_as_a_new_on
         await dm.reads("hello")
         dead = await gateway.store.driver.read(deliveries.dead, 10)
     assert (len(deleted), dead) == (1, [])
+
+
+async def test_a_turn_ends_while_its_growing_message_hangs_and_the_answer_comes_after_that(tmp_path: Path) -> None:
+    platform, pause, finished = Telegram(), Pause(), asyncio.Event()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    account = AccountSettings(public=True, streams=Streams.LIVE)
+    agent = ScriptedAgent(["At first", pause, " and at last"])
+
+    def look(point: Point) -> None:
+        if point is Point.TURN_FINISHED:
+            finished.set()
+
+    async with gateway_on(tmp_path, agent, platform, account=account, poll=0.05, lease=60.0, probe=look):
+        platform.misbehaves(Fault.HANGS, Call.EDIT)
+        ann.says("hello", dm)
+        await platform.called(Call.EDIT, 1)
+        pause.over()
+        async with asyncio.timeout(PATIENCE):
+            await finished.wait()
+        assert platform.faults.calls[Call.EDIT] == 1, "nothing else is sent there meanwhile"
+        platform.recovers()
+        await dm.reads("At first and at last")
+    assert dm.replies == ["At first and at last"]

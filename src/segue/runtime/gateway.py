@@ -292,7 +292,8 @@ class Gateway:
             health = found.get(name := f"{platform}.{account}")
             if health is not None and health.reach is not Reach.BROKEN and (why := outbox.outlet.trouble):
                 found[name] = Health(Reach.BROKEN, why)
-            if health is not None and health.reach is Reach.CONNECTED and (why := outbox.meter.trouble):
+            outward = outbox.meter.trouble or outbox.trouble
+            if health is not None and health.reach is Reach.CONNECTED and (why := outward):
                 found[name] = Health(Reach.CONNECTED, why)
         for adapter in self.adapters:
             if isinstance(adapter, HasTroubles) and (troubles := adapter.troubles):

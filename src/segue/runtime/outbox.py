@@ -12,7 +12,7 @@ import logging
 import random
 import time
 from contextlib import nullcontext
-from typing import ParamSpec, assert_never
+from typing import NamedTuple, ParamSpec, assert_never
 
 from msgspec.structs import replace
 
@@ -44,6 +44,10 @@ P = ParamSpec("P")
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 64
+_SLOW, _MOST_SLOW = 5.0, 256
+"""Seconds after which a call leaves its place to others, and how many such calls may go on beside."""
+_HANGS = 15.0
+"""Seconds of waiting for a platform that health tells of."""
 _CALL = 240.0
 """Seconds that an attempt may take, while this replica lives: a placeholder and its edit, on a slow platform."""
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.25, 300.0
@@ -52,6 +56,15 @@ _FAILURES, _LASTS = 3, 60.0
 SENT, DEAD, TAKEN = "sent", "dead", "taken"
 SILENT = "The platform took it, and never said that it was sent."
 MAYBE = "(You may have seen this already.)\n\n"
+
+
+class _Call(NamedTuple):
+    """A call under way."""
+
+    delivery: int
+    began: float
+    again: bool
+    """Whether one for the same delivery hung or broke off before: it leaves its place to others from the beginning."""
 
 
 class Outlet:
@@ -101,8 +114,10 @@ class Outbox:
         self._exporting = exporting
         self._asks = Asks(ground.adapters, ground.settings)
         self._ids = ground.ids
-        self._calls: dict[asyncio.Task[None], int] = {}
-        """Calls under way, and the delivery that each sends."""
+        self._calls: dict[asyncio.Task[None], _Call] = {}
+        """Calls under way."""
+        self._before: dict[int, asyncio.Task[str]] = {}
+        """By delivery, the call that shows how its text grows and is still under way."""
         self._idle = asyncio.Event()
         self.wake = Pause(ground.settings.poll)
         self.outlet = Outlet()
@@ -126,28 +141,52 @@ class Outbox:
                     self._idle.set()
                 await self.wake.wait()
         finally:
+            for call in self._before.values():
+                call.cancel()
             if self._calls:
                 await asyncio.wait(self._calls)
 
     @property
     def free(self) -> bool:
         """Whether there is room for a call more, from a replica that lives."""
-        return len(self._calls) < _AT_ONCE and self._replica.left > 0
+        return self._room > 0 and self._replica.left > 0
+
+    @property
+    def _room(self) -> int:
+        """How many more calls may begin: those that hang leave their places to others."""
+        before = time.monotonic() - _SLOW
+        slow = sum(call.again or call.began <= before for call in self._calls.values())
+        return _AT_ONCE - len(self._calls) + min(slow, _MOST_SLOW)
+
+    @property
+    def trouble(self) -> str:
+        """Calls that the platform doesn't answer, in words; empty if it answers all."""
+        now = time.monotonic()
+        hanging = [now - call.began for call in self._calls.values() if now - call.began >= _HANGS]
+        count = f"{len(hanging)} calls wait" if len(hanging) > 1 else "a call waits"
+        return f"{count} for its answer, for {max(hanging):.0f} s by now" if hanging else ""
 
     @property
     def sending(self) -> frozenset[int]:
         """Deliveries that are being sent now."""
-        return frozenset(self._calls.values())
+        return frozenset(call.delivery for call in self._calls.values())
 
     def send(self, held: Outgoing) -> None:
         """Send what this replica holds."""
-        call = asyncio.create_task(self._attempt(held), name=f"delivery {held.id}")
-        self._calls[call] = held.id
+        attempt = self._attempt(held, self._before.pop(held.id, None))
+        call = asyncio.create_task(attempt, name=f"delivery {held.id}")
+        again = held.delivery.doubtful > 0 and not held.delivery.message
+        self._calls[call] = _Call(held.id, time.monotonic(), again)
         call.add_done_callback(self._ended)
+
+    def send_after(self, delivery: int, call: asyncio.Task[str]) -> None:
+        """Send a delivery only after a call that shows how its text grows; its result is the message's id."""
+        self._before[delivery] = call
+        call.add_done_callback(lambda _: self._before.pop(delivery, None))
 
     async def _take(self) -> bool:
         """Take and send as many deliveries as there is room for; return whether more may be due."""
-        platform, account, room = self._adapter.platform, self._adapter.account, _AT_ONCE - len(self._calls)
+        platform, account, room = self._adapter.platform, self._adapter.account, self._room
         taken = await self._store.write(deliveries.outgoing, self._replica.id, platform, account, room)
         for held in taken:
             self.send(held)
@@ -155,14 +194,18 @@ class Outbox:
 
     def _ended(self, call: asyncio.Task[None]) -> None:
         # Something may wait for this call's room, or somebody for the last of them.
-        if len(self._calls) == _AT_ONCE or not self._idle.is_set():
+        if self._room <= 0 or not self._idle.is_set():
             self.wake.set()
         del self._calls[call]
         if not call.cancelled() and (error := call.exception()):
             log.error("a delivery failed in a way that nobody foresaw", exc_info=error)
 
-    async def _attempt(self, held: Outgoing) -> None:
+    async def _attempt(self, held: Outgoing, before: asyncio.Task[str] | None) -> None:
         started = time.monotonic()
+        if before is not None:
+            await asyncio.wait([before])
+            if not before.cancelled() and before.exception() is None:
+                held = replace(held, delivery=held.delivery.with_message(before.result()))
         platform, account = self._adapter.platform, self._adapter.account
         try:
             with self._tracing.delivery(platform, account, held.delivery.session) if self._tracing else nullcontext():

@@ -174,7 +174,7 @@ class Answering:
         branched = await self._agents.branched(run, live.agent_name, live.begun.path) if forked else None
         work = replace(work, tools=tools, state=state and as_seen(state, live.begun.path), branched=branched)
         live.agent, live.work = agent, replace(work, ask=asker, budget=live.budget)
-        stream = Stream(self._ground, live)
+        stream = Stream(self._ground, live, self._outboxes.get(live.account))
         self._probe(Point.TURN_STARTED)
         self._metrics.started.observe(self._clock() - run.turns[-1].accepted)
         try:

@@ -14,6 +14,7 @@ from segue.core.messages import Delivery
 from segue.core.settings import NO_ACCOUNT, ProgressShown, Streams
 from segue.core.text.splitting import SHORT, split
 from segue.errors import Fenced, SendError, SendUnsure
+from segue.runtime.outbox import Outbox
 from segue.runtime.parts import Ground
 from segue.runtime.placeholders import lost_placeholder
 from segue.runtime.turns.running import Running
@@ -29,19 +30,20 @@ _PACE = 1.0
 _TYPING = 4.0
 """Seconds between two signs that somebody writes."""
 _CALL = 60.0
-"""Seconds that one call may take; the end of the turn waits for it."""
+"""Seconds that one call may take; the final text is sent after it."""
 
 
 class Stream:
     """The part of a turn that a person sees before it is done; trouble here never harms the turn."""
 
-    def __init__(self, ground: Ground, live: Running) -> None:
+    def __init__(self, ground: Ground, live: Running, outbox: Outbox | None = None) -> None:
         run = live.run
         self._store = ground.store
         self._replica = ground.replica
         self._watches = ground.watches
         self._clock = ground.clock
         self._probe = ground.probe
+        self._outbox = outbox
         self._run = run
         self._said = live.said
         self._text = ""
@@ -50,7 +52,10 @@ class Stream:
         self._grown = False
         self._pause: asyncio.TimerHandle | None = None
         self._changed = asyncio.Event()
-        self._calling = asyncio.Lock()
+        self._opening = asyncio.Lock()
+        """Held while the database opens the message."""
+        self._call: asyncio.Task[str] | None = None
+        """The call to the platform that is under way; it returns the message's id."""
         self._delivery: Delivery | None = None
         self._tasks: list[asyncio.Task[None]] = []
         adapter = ground.adapters.get(live.account)
@@ -89,13 +94,17 @@ class Stream:
             self._pause = asyncio.get_running_loop().call_later(pause, self._look)
 
     async def end(self) -> None:
-        """Stop; a call that is under way is over when this returns, so that the final text comes after it."""
+        """Stop, without waiting for the platform: the outbox sends the final text after a call that is under way."""
         if self._pause is not None:
             self._pause.cancel()
-        async with self._calling:
+        async with self._opening:
             for task in self._tasks:
                 task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for ended in await asyncio.gather(*self._tasks, return_exceptions=True):
+            if isinstance(ended, Exception):
+                log.error("a reply couldn't be shown while it was written", exc_info=ended)
+        if self._call is not None and self._delivery is not None and self._outbox is not None:
+            self._outbox.send_after(int(self._delivery.id), self._call)
 
     async def _show_typing(self, adapter: ShowsTyping, address: Address) -> None:
         while True:
@@ -117,8 +126,8 @@ class Stream:
                 grown = _Grown(grown.text, said, tuple(self._doing))
             if grown != shown and self._replica.left > self._replica.lease / 2:
                 try:
-                    async with self._calling:
-                        await self._call(adapter, edits, address, grown)
+                    if await self._open(address):
+                        await self._show(adapter, edits, grown)
                         shown = grown
                 except Fenced:
                     return
@@ -129,16 +138,31 @@ class Stream:
                         return
             await asyncio.sleep(_PACE)
 
-    async def _call(self, adapter: Adapter, edits: EditsMessages, address: Address, grown: "_Grown") -> None:
-        held = self._run.held
-        if self._delivery is None:
-            answers = tuple(turn.message for turn in self._run.turns if turn.message)
-            self._delivery = await self._store.write(
-                deliveries.open_stream, held, self._run.name, address, answers, self._clock()
-            )
+    async def _open(self, address: Address) -> bool:
+        """Open the message that the reply grows in; return whether there is one."""
+        async with self._opening:
             if self._delivery is None:
-                return
-            self._probe(Point.STREAM_OPENED)
+                held, answers = self._run.held, tuple(turn.message for turn in self._run.turns if turn.message)
+                self._delivery = await self._store.write(
+                    deliveries.open_stream, held, self._run.name, address, answers, self._clock()
+                )
+                if self._delivery is not None:
+                    self._probe(Point.STREAM_OPENED)
+            return self._delivery is not None
+
+    async def _show(self, adapter: Adapter, edits: EditsMessages, grown: "_Grown") -> None:
+        """Show how far the reply has grown, by a call that goes on if the turn ends meanwhile."""
+        call = self._call = asyncio.create_task(self._placed(adapter, edits, grown))
+        call.add_done_callback(self._called)
+        await asyncio.shield(call)
+
+    def _called(self, call: asyncio.Task[str]) -> None:
+        self._call = None
+        if not call.cancelled() and (error := call.exception()):
+            log.debug("a call that shows a growing reply failed: %s", error)
+
+    async def _placed(self, adapter: Adapter, edits: EditsMessages, grown: "_Grown") -> str:
+        assert self._delivery is not None  # noqa: S101 -- it was opened
         async with self._replica.calling(_CALL):
             if not self._delivery.message:
                 # If the id of this one is lost in a crash, what remains on the platform is a placeholder.
@@ -147,12 +171,13 @@ class Stream:
                     message = await lost_placeholder(self._store, adapter, self._delivery)
                 message = message or await adapter.send(ahead)
                 self._probe(Point.STREAM_SENT)
-                await self._store.write(deliveries.placed, self._delivery, held.me, message)
+                await self._store.write(deliveries.placed, self._delivery, self._run.held.me, message)
                 self._probe(Point.STREAM_PLACED)
                 self._delivery = replace(self._delivery, message=message)
             said = replace(self._delivery, text=grown.said)
             if not isinstance(adapter, ShowsSteps) or not await adapter.grow(said, grown.steps):
                 await edits.edit(replace(said, text=grown.text))
+        return self._delivery.message
 
 
 async def _first_message(text: str, adapter: Adapter) -> str:
