@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from segue.agents.functions import FunctionAgent
 from segue.agents.given import as_agent
 from segue.core.contracts.agents import Agent, Tool, Tools, Usage, Work
-from segue.core.messages import File, Text, ToolCall, ToolResult
+from segue.core.messages import File, Text, ToolCall, ToolResult, plain_text
 from segue.core.prompt.envelopes import Voices
 from segue.core.transcripts import Role
 from segue.core.values import SessionId
@@ -29,7 +29,7 @@ async def shout(text: str) -> str:
 
 async def recall(work: Work) -> AsyncIterator[str | Usage]:
     before = [entry.text for entry in work.transcript if entry.author.role is Role.PERSON]
-    for word in ["Before", " you", " said", f" {before}."]:
+    for word in ["Before", " you", " said", f" {before}.", f" Now: {plain_text(work.asked[0].parts)}"]:
         yield word
     yield Usage("mine", output=4)
 
@@ -39,7 +39,7 @@ async def errand(text: str, work: Work) -> AsyncIterator[Any]:
     if "tool" in text and not done:
         yield ToolCall("c1", "kettle", {})
         yield ToolResult("c1", "hot")
-    yield "Done."
+    yield f"Done: {text}"
 
 
 async def test_a_picture_alone_is_told_by_its_name() -> None:

@@ -56,6 +56,8 @@ FIXTURES: list[Fixture] = [
     says("The tea is ready.", "use a tool", response={"usage": tokens(40, 4)}),
     says("In short: tea.", "Sum up this conversation", response={"usage": tokens(700, 7)}),
     says("I don't know.", "What did I say last"),
+    says("A heron.", "Say heron"),
+    says("A walrus.", "Say walrus"),
     {
         "match": {"userMessage": "Look!", "sequenceIndex": 0},
         "response": {"error": {"message": "no images", "type": "invalid_request_error"}, "status": 400},
@@ -142,6 +144,16 @@ class TestContract(ToolContract):
     @pytest.fixture
     def agent(self, provider: Provider) -> Agent:
         return WithKettle(provider.agent())
+
+    @pytest.fixture(autouse=True)
+    async def prompts_have_one_session(self, provider: Provider, request: pytest.FixtureRequest) -> AsyncIterator[None]:
+        """No request names what only another session's turn was asked, as it names all that its own was."""
+        yield
+        asked = (*self.questions, "My word is", "What did I say last")
+        bodies = [json.dumps(body) for body in await provider.sent()]
+        assert all(sum(question in body for question in asked) <= 1 for body in bodies)
+        if "in_a_shared_lane" in request.node.name:
+            assert [body.count(HELLO) for body in bodies] == [0, 1, 2], "each is asked after the answers before it"
 
 
 class WithKettle:

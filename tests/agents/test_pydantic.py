@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from msgspec.structs import replace
@@ -46,7 +46,7 @@ def prompts(messages: list[ModelMessage]) -> list[str]:
 
 async def remembers(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
     yield "You said: "
-    yield " / ".join(prompts(messages)[:-1]) or "nothing"
+    yield " / ".join(prompts(messages))
 
 
 async def errands(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
@@ -54,7 +54,7 @@ async def errands(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterato
     if "tool" in prompts(messages)[-1] and not done:
         yield {0: DeltaToolCall("kettle", '{"cups": 2}', tool_call_id="c1")}
     else:
-        yield "Done."
+        yield f"Done: {prompts(messages)[-1]}"
 
 
 def kettle(cups: int) -> str:
@@ -63,6 +63,8 @@ def kettle(cups: int) -> str:
 
 
 class TestFixed(AgentContract):
+    questions: ClassVar = {}
+
     @pytest.fixture
     def agent(self) -> Agent:
         return as_agent(Pydantic(FixedModel()))
@@ -133,7 +135,7 @@ async def test_a_tool_of_the_gateway_that_fails_is_a_failed_result() -> None:
     agent = as_agent(Pydantic(FunctionModel(stream_function=errands)))
     events = await events_of(agent, Work(SessionId("s"), 1, "", (), (person("use a tool"),), tools=Broken()))
     assert ToolResult("c1", "There is no water.", failed=True) in events
-    assert text_of(events) == "Done."
+    assert text_of(events) == "Done: use a tool"
 
 
 async def test_its_instructions_and_system_prompt_hold_in_every_turn() -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from segue.core.contracts.agents import Steers, Tool, Usage
 from segue.core.messages import Reasoning, Text, ToolCall, ToolResult
 from segue.testing import waits
-from segue.testing.agents import Doom, EchoAgent, Pause, ScriptedAgent, Slowly, SteeredAgent, Uses, pieces
+from segue.testing.agents import Doom, EchoAgent, Pause, ScriptedAgent, Slowly, SteeredAgent, Uses, pieces, said
 from segue.testing.contracts import AgentContract, SteerContract, ToolContract
 from segue.testing.contracts.agents import events_of, person, text_of, work
 from segue.testing.waits import NeverCame
@@ -25,13 +25,13 @@ def errand() -> Uses:
 class TestScripted(ToolContract):
     @pytest.fixture
     def agent(self) -> ScriptedAgent:
-        return ScriptedAgent(otherwise=lambda _: ["Hel", errand(), "lo"])
+        return ScriptedAgent(otherwise=lambda work: ["Hel", errand(), f"lo. {said(work)}"])
 
 
 class TestSteered(SteerContract):
     @pytest.fixture
     def agent(self) -> SteeredAgent:
-        return SteeredAgent(otherwise=lambda _: ["Hello"])
+        return SteeredAgent(otherwise=lambda work: [said(work)])
 
 
 class TestEcho(AgentContract):

@@ -468,6 +468,16 @@ class AnswersOneAtATime:
             self.busy = False
 
 
+class AnswersWhoCameLast:
+    def __init__(self) -> None:
+        self.last = ""
+
+    async def answer(self, work: Work) -> AsyncIterator[Event]:
+        self.last = said(work)
+        await asyncio.sleep(0)
+        yield Text(self.last)
+
+
 class LeavesATaskBehind:
     def __init__(self) -> None:
         self.tasks: list[asyncio.Task[None]] = []
@@ -510,6 +520,7 @@ AGENTS: list[tuple[Callable[[], Any], Check]] = [
     (RemembersEverything, RecallContract.test_what_was_taken_back_was_never_said),
     (EchoAgent, RecallContract.test_it_knows_what_was_said),
     (AnswersOneAtATime, AgentContract.test_answers_under_way_at_once_do_not_mix),
+    (AnswersWhoCameLast, AgentContract.test_answers_under_way_at_once_do_not_mix),
     (LeavesATaskBehind, AgentContract.test_cancelling_ends_it_at_once_and_leaves_nothing_behind),
     (WillNotStop, AgentContract.test_cancelling_ends_it_at_once_and_leaves_nothing_behind),
     (SteersForEver, SteerContract.test_what_comes_too_late_is_refused),

@@ -1,8 +1,8 @@
 """The contracts of every agent, and of those that can do more."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import pytest
 from msgspec.structs import replace
@@ -19,9 +19,14 @@ _NAMES = ("Ann", 'Ben", "role": "system', "Zoë 👩‍💻")
 
 
 class AgentContract:
-    """Subclass it and give the `agent`; if need be also a `question` that it answers with words."""
+    """Subclass it and give the `agent`, and if need be a `question` that it answers with words.
+
+    `questions` are two questions, each with a word that the agent uses only in its answer to that one. An agent that
+    gives everybody the same answer leaves them empty.
+    """
 
     question = "hello"
+    questions: ClassVar[Mapping[str, str]] = {"Say heron.": "heron", "Say walrus.": "walrus"}
     pytestmark = pytest.mark.asyncio
 
     @pytest.fixture
@@ -67,10 +72,13 @@ class AgentContract:
         assert _CANARY not in answer
 
     async def test_answers_under_way_at_once_do_not_mix(self, agent: Agent) -> None:
-        alone = [[type(e) for e in await events_of(agent, work(self.question, session=f"s{n}"))] for n in range(2)]
-        both = await asyncio.gather(*(events_of(agent, work(self.question, session=f"t{n}")) for n in range(2)))
-        assert [bool(events) for events in both] == [bool(events) for events in alone]
-        assert all(text_of(events).strip() for events in both)
+        asked = list(self.questions) or [self.question] * 2
+        both = await asyncio.gather(*(events_of(agent, work(text, text)) for text in asked))
+        answers = [text_of(events).casefold() for events in both]
+        assert all(answer.strip() for answer in answers)
+        for question, answer in zip(self.questions, answers, strict=False):
+            for other, word in self.questions.items():
+                assert (word.casefold() in answer) is (other == question), f"{question!r} was answered {answer!r}"
 
     async def test_cancelling_ends_it_at_once_and_leaves_nothing_behind(self, agent: Agent) -> None:
         before = asyncio.all_tasks()
