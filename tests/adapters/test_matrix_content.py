@@ -2,9 +2,7 @@
 
 import pytest
 
-from segue.adapters.matrix import Matrix
 from segue.adapters.matrix.content import edited, mention, message
-from segue.core.contracts.adapters import MentionsById
 
 
 @pytest.mark.parametrize("user", ["@ann:example.org", "@ann_lee_:example.org:8448", "@a/n=n:example.org"])
@@ -22,7 +20,3 @@ def test_who_is_mentioned_by_their_id_is_called(user: str) -> None:
 def test_who_is_only_named_is_not_called() -> None:
     for said in ("@ann:example.org", "see https://matrix.to/#/@ann:example.org", "[a room](https://matrix.to/#/!r:h)"):
         assert message(said)["m.mentions"] == {}
-
-
-def test_an_agent_is_told_how_people_are_mentioned() -> None:
-    assert issubclass(Matrix, MentionsById)

@@ -909,13 +909,6 @@ async def test_telegrams_limits_are_kept_before_they_are_hit(there: tuple[Betwee
     await adapter.close()
 
 
-def test_the_limits_are_telegrams_own() -> None:
-    """One bot may write 30 messages a second, one a second in a chat, 20 a minute in a group."""
-    pace = Pace()
-    assert (pace.overall, pace.chat, pace.group) == (Rate(30, 1.0), Rate(1, 1.0), Rate(20, 60.0))
-    assert (pace.edits, pace.group_edits) == (Rate(1, 1.0), Rate(1, 3.0))
-
-
 async def test_a_group_gets_no_more_in_a_minute_than_telegram_allows(there: tuple[Between, Telegram]) -> None:
     between, clock = there[0], HandClock()
     forum = Address("telegram", "bot", "", await between.forum())

@@ -10,7 +10,7 @@ from segue.core.messages import Sending
 from segue.core.settings import Streams
 from tests.drills import bindings, disks, forgeries, kills, labels, power, readers, soak, zombies
 from tests.drills.forgers import FORGERS
-from tests.drills.planting import Bug, planted
+from tests.drills.planting import Bug
 from tests.drills.test_bombs import FOUND_BY_BOMBS
 from tests.drills.test_hostile_input import FOUND_BY_HOSTILE_INPUT
 from tests.drills.town import Report
@@ -78,12 +78,6 @@ FOUND_BY_BAD_DISKS = {
     Bug.ALWAYS_WELL: (2, "never: health turned red"),
     Bug.GIVES_UP: (1, "never: health turned green"),
 }
-
-
-@pytest.mark.parametrize("bug", Bug)
-def test_every_mistake_can_be_planted(bug: Bug) -> None:
-    with planted(*bug.patches):
-        """A process in which that can't be done would never be ready."""
 
 
 def test_every_mistake_has_its_drill() -> None:
