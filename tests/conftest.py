@@ -13,7 +13,7 @@ import pytest
 
 from segue.store import open_driver
 from tests.parts import Part, lack, left_out, missing, require
-from tests.postgres import Durability, Postgres, PostgresUnavailable, ensure, folder
+from tests.postgres import Durability, Postgres, PostgresUnavailable, deadlocks, ensure, folder
 from tests.servers import homeserver
 from tests.today import file_of_today
 
@@ -128,8 +128,11 @@ def postgres_dsn(postgres: Postgres) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def today(postgres: Postgres) -> str:
-    """The name of this process' database with today's schema."""
+def today(postgres: Postgres) -> Iterator[str]:
+    """The name of this process' database with today's schema; no test leaves a deadlock in it.
+
+    Whoever loses one tries again, so only latency tells of it: two transactions take the same locks in another order.
+    """
     name = postgres.create_database()
 
     async def migrate() -> None:
@@ -138,7 +141,9 @@ def today(postgres: Postgres) -> str:
     # In a thread: a test that asks for the fixture while it runs has a loop already.
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, migrate()).result()
-    return name
+        yield name
+        found = thread.submit(asyncio.run, deadlocks(postgres.dsn(name, "postgres"))).result()
+    assert found == 0, f"PostgreSQL resolved {found} deadlocks: {postgres.deadlocks()}"
 
 
 @pytest.fixture(scope="session")

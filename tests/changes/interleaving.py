@@ -25,7 +25,7 @@ Outcome = tuple[str, str, dict[str, list[str]]]
 # No trigger and no reference stands in the way of a replica.
 _AS_REPLICA = "set session_replication_role = replica"
 _QUERIES = compile_for(POSTGRES)
-_AGAIN = (Moved, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+_AGAIN = (Moved, asyncpg.SerializationError)
 # Columns that say when or in which order something happened, and nothing else.
 _LEFT_OUT = {
     "seq",

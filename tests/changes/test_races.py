@@ -10,10 +10,12 @@ import hypothesis
 import pytest
 
 from segue.changes.accept import Fresh, FrontDoor
-from segue.changes.exchange import children, deliveries, handoffs, replicas, turns
+from segue.changes.exchange import children, deliveries, handoffs, questions, replicas, turns
 from segue.changes.exchange.children import Asker
+from segue.changes.exchange.questions import Asking, Posed
 from segue.changes.people import persons
 from segue.changes.places import merges
+from segue.changes.places.ways import Way
 from segue.changes.sessions import moves, titles, transcripts
 from segue.core.handoffs import Driven, Patience
 from segue.core.lanes import Address, Identity, Lane, Person, Rules
@@ -22,7 +24,7 @@ from segue.core.moves import Fork, Handoff, Limits, Move, Release, Renew, Resume
 from segue.core.resets import Policies, Policy, When
 from segue.core.settings import GatewaySettings, Settings
 from segue.core.transcripts import AGENT, Draft, Tip
-from segue.core.turns import Run
+from segue.core.turns import Finish, Reply, Run
 from segue.core.values import PersonId, SessionId
 from tests.changes.interleaving import Interleaving, Make, as_if_one_after_the_other
 from tests.changes.world import Engine, World, answer, private, public
@@ -525,6 +527,33 @@ async def the_end_of_a_turn_and_an_edit_of_what_waits(s: Scene) -> tuple[Make, M
 
 
 @pair
+async def the_end_of_a_turn_and_a_message_with_another_id_of_its_chat(s: Scene) -> tuple[Make, Make]:
+    run = await running(s)
+    return lambda: turns.finish(run.held, answer(run, "done"), LATER), s.accept("ann", chat_aliases=("other",))
+
+
+async def answers_both_here_and_there(s: Scene) -> Make:
+    """The end of a turn of bob's with a message for ann's private chat and one for the second group."""
+    run = (await s.world.hear("bob", "run this", private("bob"), me="r")).run
+    assert run is not None
+    replies = tuple(Reply(address, "done", 0) for address in (s.lane.address, public("second").address))
+    return lambda: turns.finish(run.held, Finish((run.name,), (), replies), LATER)
+
+
+@pair
+async def the_end_of_a_turn_in_two_places_and_a_handoff_between_them_that_is_done(s: Scene) -> tuple[Make, Make]:
+    done = await sent(s)
+    return await answers_both_here_and_there(s), done
+
+
+@pair
+async def the_end_of_a_turn_in_two_places_and_a_question_in_both(s: Scene) -> tuple[Make, Make]:
+    ways = Way(public("second").address, await two_chats(s)), Way(s.lane.address, s.lane)
+    asked = Posed("q", Asking("key", "well?"))
+    return await answers_both_here_and_there(s), lambda: questions.ask_for_program(s.bob.id, asked, ways, 9, LATER)
+
+
+@pair
 async def two_children_at_the_edge_of_a_budget(s: Scene) -> tuple[Make, Make]:
     def spawns(run: Run, name: str) -> Make:
         by = Asker(run.held, run.name, s.ann.id, "ann", "one cause", "trace")
@@ -672,7 +701,7 @@ async def tool(postgres: Postgres, today: str) -> AsyncIterator[Interleaving]:
 @pytest.mark.parametrize("name", PAIRS)
 async def test_it_is_as_if_one_came_after_the_other(name: str, today_dsn: str, tool: Interleaving) -> None:
     # In short runs every fifth pause is tried, in both orders; `make drill` tries them all.
-    every = 1 if hypothesis.settings().max_examples > 1000 else 5
+    every = 1 if hypothesis.settings().max_examples > 1000 or "in_two_places" in name else 5
 
     world = await World.open(Engine.POSTGRES, today_dsn)
     one, two = await PAIRS[name](await scene(world))

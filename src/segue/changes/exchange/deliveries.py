@@ -1,5 +1,6 @@
 """Deliveries: taken in order per address, sent by whoever holds them, kept as receipts."""
 
+from collections.abc import Collection
 from enum import Enum
 
 import msgspec
@@ -85,13 +86,17 @@ def ask(address: Address, question: Question, key: str, only: str, at: Moment) -
 
 def reply(session: SessionId, turn: int, length: int, replies: tuple[Reply, ...], at: Moment) -> Transaction[None]:
     """Add what a turn has to say to what is to be sent; entries are counted from the session's length before it."""
-    for address in sorted({reply.address.key for reply in replies}):
-        # Deliveries to one address get their numbers in the order of their commits.
-        yield q.hold_name(name=address)
+    yield from hold_order({reply.address for reply in replies})
     for part, said in enumerate(replies):
         key, entry = delivery_key(session, turn, part), length + said.entry if said.entry else 0
         told = Delivery("", said.address, session, entry, said.text, key, answers=said.answers, file=said.file)
         yield _add(told, turn, at)
+
+
+def hold_order(addresses: Collection[Address]) -> Transaction[None]:
+    """Have deliveries to each of some addresses get their numbers in the order of their commits."""
+    for address in sorted(address.key for address in addresses):
+        yield q.hold_name(name=address)
 
 
 def _add(told: Delivery, turn: int, at: Moment) -> Statement:

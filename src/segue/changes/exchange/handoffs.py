@@ -287,6 +287,7 @@ class OpeningSequel:
     def sent(self, held: Outgoing, message: str, at: Moment) -> Transaction[None]:
         """The opening's last message was sent: the handoff is done, unless it had ended before."""
         found = yield from _held(held.sequel)
+        yield from deliveries.hold_order({held.delivery.address, found.origin.address})
         yield from deliveries.sent(held, message, at, last=False)
         if found.settled is not None:
             yield from _say_where(found, held.delivery.address, at)

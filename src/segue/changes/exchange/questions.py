@@ -142,6 +142,7 @@ def _put(asked: Posed, ways: Sequence[Way], person: PersonId, at: Moment) -> Tra
     """Ask about a turn, by each way."""
     yield from _add(asked, (yield from lanes.now(ways[0].lane)).key, person, at)
     question = yield from read(asked.id)
+    yield from deliveries.hold_order({way.address for way in ways})
     for n, way in enumerate(ways):
         yield from deliveries.ask(way.address, question, f"{_prefix(question)}{n}", way.only, at)
     yield Wake(Topic.ASKED, person)

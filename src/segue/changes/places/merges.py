@@ -5,7 +5,7 @@ for each id the one by which its chat was first known. Two ids that were parted 
 again. An id that is told for the first time later, or the host, makes them one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations, product
 
 from msgspec.structs import replace
@@ -101,8 +101,7 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[ChatMerge
     kept = (yield from first(str, q.alias(alias=held.kept.key))) or held.kept.key
     inside = yield from each(str, q.chats_within(merge=merge))
     others = {kept, *(yield from each(str, q.aliases_of(address=kept)))} - {*inside}
-    for name in sorted({*inside, *others}):
-        yield q.hold_name(name=name)
+    yield from _hold_chats({*inside, *others})
     pairs = yield from _lanes_in(held.gone.key)
     yield q.end_chat_merge(merge=merge, move=id, at=at)
     yield q.remove_alias(alias=held.gone.key)
@@ -196,6 +195,12 @@ def _told(keys: Sequence[str]) -> Transaction[tuple[list[str], list[str]]]:
     return [keys[n] for n in count], list(dict.fromkeys(chats[n] for n in count))
 
 
+def _hold_chats(keys: Collection[str]) -> Transaction[None]:
+    """Let nobody else change whether some ids are one chat's; deliveries there go on, under names of their own."""
+    for key in sorted(keys):
+        yield q.hold_name(name=f"chat {key}")
+
+
 def _chats(keys: Sequence[str]) -> Transaction[list[str]]:
     """The chat that each of some ids stands for."""
     chats = []
@@ -210,8 +215,7 @@ def _join(keys: Sequence[str], grounds: Grounds) -> Transaction[Address]:
     if len(chats) > 1:
         yield from lanes.hold_merges()
     # Held, so that no lane opens there meanwhile.
-    for key in sorted({*told, *chats}):
-        yield q.hold_name(name=key)
+    yield from _hold_chats({*told, *chats})
     if (yield from _told(keys)) != (told, chats):
         raise Moved
     if len(chats) == 1:
