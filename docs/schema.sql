@@ -44,7 +44,7 @@ create table addresses (
   topic text not null,
   opened_for text,
   since real not null
-, parent text) strict, without rowid;
+, parent text, afresh real) strict, without rowid;
 
 create table aliases (
   alias text primary key,

@@ -425,6 +425,7 @@ class Bug(enum.Enum):
     NOTES_FOR_ALL = "notes about a person are told wherever they speak"
     RENDERS_EACH_GUESS = "to find the end of a message, each guess is rendered"
     BRACKETS_UNBOUNDED = "brackets within brackets are looked into, however many there are"
+    ROOMS_KEEP_READING = "a private chat that becomes a group goes on with what its person read there"
     WAITING_UNSEEN = "who waits for an answer of a session that they have left isn't thought of"
 
     @property
@@ -530,6 +531,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.HOARDS: (Patch(Answering, "answer", _hoarding),),
     Bug.ONCE_READ_ALWAYS_READ: (Patch(readings, "unread", _once_read),),
     Bug.TOOLS_REACH_ALL: (Patch(children, "reader", lambda _: lambda _asker: _gives(Reader())),),
+    Bug.ROOMS_KEEP_READING: (query("widen_places", "and kind = 'dm'", "and 1 = 0 and kind = 'dm'"),),
     Bug.WAITING_UNSEEN: (query("turns_beside", "t.outcome is null", "1 = 0"),),
     Bug.SENDS_TO_ALL: (Patch(children, "_fits", lambda _: lambda *_: _gives(None)),),
     Bug.ANSWERS_GO_ANYWHERE: (Patch(routes, "hears", lambda _: lambda *_: _gives(value=True)),),

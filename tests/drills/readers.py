@@ -51,7 +51,7 @@ from segue.runtime.windows.frames import (
 )
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.window import Seat, Window, meet_host
-from segue.store import Store
+from segue.store import Store, open_driver
 from segue.testing import HandClock, Shelf
 from tests.drills.parrots import ACCOUNT, CANARY, ERROR, FAILS, PLATFORM, Board, HushedBoard, Parrot
 from tests.drills.planting import Bug, Patch, planted
@@ -60,7 +60,8 @@ from tests.in_process import gateway_on
 ANN, BOB, CEM, DEE = "ann", "bob", "cem", "dee"
 """Ann is the host."""
 PEOPLE = (ANN, BOB, CEM, DEE)
-CLUB, LOBBY, DEN = "club", "lobby", "den"
+CLUB, LOBBY, DEN, ROOM = "club", "lobby", "den", "room"
+"""The room is a private chat or a group, and becomes the other one at any time."""
 HOME_NAME = "zq88888q"
 """The canary in the name of the lobby, which is the host's home to begin with."""
 _CODE = re.compile(r"/link ([A-Z0-9]{4}-[A-Z0-9]{4})")
@@ -203,6 +204,8 @@ class Neighbourhood:
         self._one = {who: frozenset({who}) for who in PEOPLE}
         """Those who are one person."""
         self._home = HOME.address
+        self.alone = ANN
+        """Who is alone in the room; nobody while it is a group."""
         self._in_lobby: set[str] = set()
         """Sessions that were spoken to in the lobby, whose name their agent was told."""
         self.open_questions: list[tuple[str, str]] = []
@@ -241,6 +244,22 @@ class Neighbourhood:
         """All who are one person with somebody."""
         return self._one[who]
 
+    def room(self, thread: str = "") -> Place:
+        """The room, or a thread in it, as it is now."""
+        kind = Kind.DM if self.alone else Kind.GROUP
+        return Place(Address(PLATFORM, ACCOUNT, chat=ROOM, thread=thread), kind, ROOM)
+
+    def turns_into(self, alone: str) -> None:
+        """The room is somebody's private chat from now on, or everybody's."""
+        self._trail.append(f"{alone or 'nobody'} is alone in the room")
+        if alone and not self.alone:
+            # Who is left there was there before.
+            self._may[alone] |= self._may[self.room().address.key] | self._may[self.room("t0").address.key]
+        if self.alone and not alone and self._home.chat == ROOM:
+            # A yes to those who read at home was none to those who came later.
+            self._home = HOME.address
+        self.alone = alone
+
     def posts_in(self, place: Place) -> list[str]:
         """The messages of the agent that stand in a place."""
         return [post.message or post.key for post in self._board.posts.values() if post.address == place.address]
@@ -268,8 +287,7 @@ class Neighbourhood:
     async def _edits(self, message: str, text: str) -> None:
         """Words that still wait are others now, at their place in the queue: whoever waits behind them reads those."""
         for (route,) in await self.read("drill_waiting_beside", message=message):
-            kind = "dm" if Address.parse(route).chat in PEOPLE else "group"
-            self._may[self._reader(route, kind)].update(CANARY.findall(text))
+            self._may[self._reader(route, self._kind_at(route))].update(CANARY.findall(text))
 
     async def _moves_home(self, to: Address) -> None:
         """The host has another home; what is on its way to the old one arrives by the yes that stood until now."""
@@ -491,7 +509,7 @@ class Neighbourhood:
         for person in {person for _, _, person in said_in if person}:
             self._may[self._people[person]].add(canary)
         for route in {route for _, route, _ in said_in if route}:
-            self._may[self._reader(route, "dm" if Address.parse(route).chat in PEOPLE else "group")].add(canary)
+            self._may[self._reader(route, self._kind_at(route))].add(canary)
         if ANN in self.one(who):
             self._may[self._home.key].add(canary)
         if "--to" in text:
@@ -530,7 +548,7 @@ class Neighbourhood:
         """Look at what was sent."""
         shown: list[tuple[str, str]] = []
         for post in posts:
-            reader = post.only or (post.address.chat if post.address.chat in PEOPLE else post.address.key)
+            reader = post.only or self._reader(post.address.key, self._kind_at(post.address.key))
             # Only what an agent tells of somebody else's session shows that it was told of the host's homes.
             hosts = not post.session or ANN in self.one(self.owned.get(post.session, ANN))
             text = post.text.replace(HOME_NAME, "") if hosts else post.text
@@ -558,7 +576,8 @@ class Neighbourhood:
 
     def _heard_among_others(self, who: str, canary: str) -> bool:
         """Whether a place in which somebody talks knows it: what it knows, they may be told alone."""
-        places = (place.address.key for place in (THREAD, FLAT, DEN_FLAT, HOME))
+        places = [place.address.key for place in (THREAD, FLAT, DEN_FLAT, HOME)]
+        places += [] if self.alone else [self.room().address.key, self.room("t0").address.key]
         return any(self.messages[who, key] and canary in self._may[key] for key in places)
 
     async def _hosts(self, canary: str) -> bool:
@@ -575,7 +594,13 @@ class Neighbourhood:
         if kind != "dm":
             return address
         place = Address.parse(address)
+        if place.chat == ROOM:
+            return self.alone or address
         return place.chat if place.platform == PLATFORM else ANN
+
+    def _kind_at(self, address: str) -> str:
+        chat = Address.parse(address).chat
+        return Kind.DM if chat in PEOPLE or (chat == ROOM and self.alone) else Kind.GROUP
 
 
 class Steps:
@@ -590,6 +615,10 @@ class Steps:
     async def step(self) -> None:
         """Something happens."""
         around, dice = self._around, self._dice
+        if dice.random() < 0.05:
+            around.turns_into("" if around.alone else dice.choice((ANN, BOB, CEM)))
+            # By a message the platform says who reads there.
+            await around.says(around.alone or dice.choice(PEOPLE), around.room(), f"hello {around.canary()}")
         if around.open_questions and dice.random() < 0.4:
             await self._answers(*dice.choice(around.open_questions))
             return
@@ -600,7 +629,9 @@ class Steps:
                 await happens()
                 return
         who = dice.choice((ANN, ANN, BOB, BOB, CEM, DEE))
-        place = dice.choice((private(who), private(who), THREAD, THREAD, FLAT, HOME))
+        places = [private(who), private(who), THREAD, THREAD, FLAT, HOME]
+        places += [around.room(), around.room("t0")] if around.alone in ("", who) else []
+        place = dice.choice(places)
         posts = around.posts_in(place)
         mine = around.messages[who, place.address.key][-4:]
         if mine and dice.random() < 0.04:
@@ -644,6 +675,7 @@ class Steps:
             (0.01 * self._often, self._moves_on),
             (0.01 * self._often, self._meets_elsewhere),
             (0.005 * self._often, self._chats_change),
+            (0.01 * self._often, self._room_changes),
             (0.01 * self._often, self._fails),
         )
 
@@ -671,6 +703,24 @@ class Steps:
     async def _chats_change(self) -> None:
         """Two chats turn out to be one, or not to be."""
         await (self._around.parts_chats() if self._around.chats_are_one else self._around.joins_chats())
+
+    async def _room_changes(self) -> None:
+        """Others come into a private chat, or somebody stays there alone; those who were there look around."""
+        around, dice = self._around, self._dice
+        if not around.alone:
+            around.turns_into(dice.choice((ANN, BOB, CEM)))
+        who, room = around.alone, around.room(dice.choice(("", "t0")))
+        await around.says(who, room, f"hello {around.canary()}")
+        if dice.random() < 0.5:
+            await around.says(who, private(who), f"/new hello {around.canary()}")
+            await around.says(who, private(who), f"/title {(title := around.canary())}")
+            await around.says(who, room, f"/resume {title}", agrees=True)
+        if dice.random() < 0.3:
+            await around.says(who, room, f"/schedule in 1h tell {around.canary()}")
+        around.turns_into(dice.choice(("", "", "", *(other for other in (ANN, BOB, CEM) if other != who))))
+        for there in (around.alone,) if around.alone else (BOB, who, ANN):
+            for typed in (f"hello {around.canary()}", "/sessions", "/sessions 1", "/search hello"):
+                await around.says(there, around.room(room.address.thread), typed)
 
     async def _opens_beside(self) -> None:
         """Ann goes on among others with what she said alone, and opens a terminal in which she never was."""
@@ -989,7 +1039,8 @@ async def run(where: str, steps: int, seed: int, bug: Bug = Bug.NONE, often: flo
     parrot, clock, terminals = Parrot(dice), HandClock(time.time()), Local(TERMINAL)
     agents, settings = {"parrot": parrot, "polly": parrot}, _settings(dice, approver)
     with planted(Patch(statements, "_TEXTS", _with_queries), *bug.patches):
-        driver = await Sqlite.open(where, running=RunsIn.INLINE)
+        is_file = "://" not in where
+        driver = await (Sqlite.open(where, running=RunsIn.INLINE) if is_file else open_driver(where))
         store = Store(driver)
         await meet_host(store)
         for who in PEOPLE:

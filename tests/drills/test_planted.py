@@ -70,6 +70,7 @@ FOUND_BY_READERS = (
     Bug.QUESTIONS_ALOUD,
     Bug.NOTES_FOR_ALL,
     Bug.WAITING_UNSEEN,
+    Bug.ROOMS_KEEP_READING,
 )
 FOUND_BY_BAD_DISKS = {
     Bug.OUT_OF_TURN: (10, "out of order"),

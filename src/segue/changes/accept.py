@@ -23,7 +23,7 @@ from segue.changes.people import persons
 from segue.changes.people.access import Pass, Refuse, Verdict, anybody
 from segue.changes.people.allowances import Allowing, Weighed
 from segue.changes.people.persons import Known, Met
-from segue.changes.places import addresses, lanes, merges
+from segue.changes.places import addresses, audiences, lanes, merges
 from segue.changes.rows import RowsOf, batch, first, must, one
 from segue.changes.sessions import moves, resets, sessions, transcripts
 from segue.changes.sessions.rows import Bound
@@ -220,6 +220,7 @@ class FrontDoor:
         if self._run and (arrival.quotes or arrival.pressed or (spot.speaking and spot.speaking.asked)):
             command = (yield from _answers(arrival, met, spot, command, fresh.at)) or command
         verdict = yield from self._judge(arrival, command, met, spot.lane, fresh.at)
+        spot = yield from self._for_its_readers(spot, met, verdict, who, fresh)
         runs = me if room is None or room.takes(met.person.id) else None
         came = Entering(arrival, fresh, runs, met, spot, verdict)
         # A command, or words?
@@ -434,6 +435,22 @@ class FrontDoor:
     def _begins(self, lane: Lane) -> DmThreads:
         """How threads of private chats begin on a lane's account."""
         return self._account(lane).dm_threads or self._routing.dm_threads
+
+    def _for_its_readers(self, spot: Spot, met: Met, verdict: Verdict, who: str, fresh: Fresh) -> Transaction[Spot]:
+        """The lane and the place, which start afresh if other people read there than before."""
+        place, speaking, me = spot.place, spot.speaking, met.person.id
+        if place.kind is not Kind.DM:
+            if spot.kept:
+                return spot
+            # Also when somebody speaks who may not: the platform says who reads there now.
+            yield from _still(met.person)
+            afresh = yield from audiences.widen(place, fresh.move, fresh.at)
+        elif isinstance(verdict, Refuse) or (spot.kept and (speaking is None or speaking.owner in (None, me))):
+            return spot
+        else:
+            yield from _still(met.person)
+            afresh = yield from audiences.keep_private(spot.lane.address, me, fresh.move, fresh.at)
+        return (yield from self._look(place, who))._replace(kept=False) if afresh else spot
 
     def _edit(self, came: Entering) -> Transaction[Handled | None]:
         arrival, address = came.arrival, came.spot.place.address

@@ -36,6 +36,8 @@ class Why(StrEnum):
     CLOSE = "close"
     MERGED = "merged"
     """Two lanes turned out to be one person's, or one chat's."""
+    AUDIENCE = "audience"
+    """Other people came to read the place: a private chat became a group, or another person's."""
     UNDO = "undo"
 
 

@@ -110,7 +110,7 @@ class Asks:
         """The ways by which it is asked: the turn's own place, unseen by others if it can be; approvers in private."""
         turn, session = run.turns[-1], run.held.session
         key, route = turn.lane, turn.route
-        if key is None or not route:
+        if key is None or not route or (yield q.left_by_turn(session=session, turn=run.name)):
             key, route = yield from routes.now(session, (session, run.name))
         ways: list[Way] = []
         place = (yield from first(Place, q.address(address=route))) if route else None

@@ -194,6 +194,9 @@ def open_stream(
         raise Fenced(f"session {held.session}")
     key = delivery_key(held.session, turn, 0)
     yield q.hold_name(name=address.key)
+    if (yield q.left_by_turn(session=held.session, turn=turn)):
+        # Other people read there since it was asked.
+        return None
     if (yield q.unsent_at(address=address.key, key=key)):
         return None
     stream = yield from first(

@@ -3,7 +3,7 @@
 from enum import Enum
 
 from segue.changes.exchange import turns
-from segue.changes.places import merges
+from segue.changes.places.lanes import after
 from segue.changes.rows import each, first
 from segue.changes.sessions import deletions, transcripts
 from segue.core.contracts.database import Transaction
@@ -109,4 +109,4 @@ def _chats(address: Address) -> Transaction[list[dict[str, str]]]:
     """The keys of all that is in a chat, under each of its ids."""
     chat = address.outside.key
     aliases = yield from each(str, q.aliases_of(address=chat))
-    return [{"chat": there, "after": merges.after(there)} for there in (chat, *aliases)]
+    return [{"chat": there, "after": after(there)} for there in (chat, *aliases)]

@@ -24,6 +24,7 @@ BECAUSE: dict[Why, str] = {
     Why.RELEASE: "the place was let go",
     Why.CLOSE: "the session before was closed",
     Why.MERGED: "two places turned out to be one",
+    Why.AUDIENCE: "other people came to read this place",
     Why.UNDO: "a move was taken back",
 }
 """Why a lane speaks to a session, as a person reads it."""

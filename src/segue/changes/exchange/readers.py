@@ -95,7 +95,7 @@ def sees(reader: Reader, what: Session | Entry | Schedule) -> Transaction[bool]:
     if isinstance(what, Session):
         return (yield from knows(reader, what.id))
     for place in reader.places:
-        if place != (yield from _said_in(what)):
+        if place != (yield from _said_in(what)) or (yield q.left_by_place(session=_session(what), address=place.key)):
             return False
     return True
 
@@ -141,6 +141,10 @@ def title(reader: Reader, session: SessionId) -> Transaction[str]:
     for place in reader.places:
         found = yield from titles.of_at(session, place)
     return str(found) if found else ""
+
+
+def _session(what: Entry | Schedule) -> SessionId:
+    return what.session if isinstance(what, Schedule) else what.tip.session
 
 
 def _said_in(what: Entry | Schedule) -> Transaction[Address | None]:

@@ -211,15 +211,27 @@ def run(schedule: Schedule, time: Time, to: Recipient, note: str, still: Still, 
 
 def _heard_in(session: SessionId | None, route: str, schedule: Schedule) -> Transaction[str]:
     """The address for an answer: where it is to go, else where it was asked for, of those that may hear the session."""
-    asked = (yield from lanes.now(Lane.parse(schedule.lane))).address.key if schedule.lane else ""
+    lane = yield from _lane(schedule)
+    asked = lane.address.key if lane else ""
     if session is None:
         return asked
+    if lane is None and schedule.lane and Address.parse(route).outside == Lane.parse(schedule.lane).address.outside:
+        # What was asked for in private isn't told to the people who came to that place since.
+        return ""
     for address in filter(None, (route, asked)):
         heard = yield from routes.hears(Address.parse(address), session)
         # What is to be done was written in the session in which it was asked for.
         if heard and (address == asked or (yield from routes.hears(Address.parse(address), schedule.session))):
             return address
     return ""
+
+
+def _lane(schedule: Schedule) -> Transaction[Lane | None]:
+    """The lane in which work was asked for; None if that was in private and other people read there by now."""
+    lane = (yield from lanes.now(Lane.parse(schedule.lane))) if schedule.lane else None
+    if lane is not None and (yield q.left_by_place(session=schedule.session, address=lane.address.key)):
+        return None
+    return lane
 
 
 def _asked_at(schedule: Schedule) -> Transaction[Place | None]:
@@ -255,7 +267,7 @@ def _session(schedule: Schedule, owner: PersonId) -> Transaction[tuple[SessionId
 
     None if they are closed, or if others read them by now who didn't when the work was asked for.
     """
-    lane = (yield from lanes.now(Lane.parse(schedule.lane))) if schedule.lane else None
+    lane = yield from _lane(schedule)
     here = (yield from lanes.speaks_to(lane)) if lane else None
     for id in dict.fromkeys((here, schedule.session)):
         if id is None:

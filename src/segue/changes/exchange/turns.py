@@ -91,6 +91,8 @@ class Stands(Value, frozen=True):
     """Whether the lane that asked speaks to another session by now."""
     label: str
     """The label of a child session whose answer goes to no place of its own; else empty."""
+    afresh: bool
+    """Whether other people read the place by now in which it is answered: the answer waits in its session."""
     bound: str
 
 
@@ -291,10 +293,7 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
         yield from _record(session, stands.tip, done.onto, tip, at)
     hidden = yield from _end(session, done, stands, at)
     turns = yield from _move_on(held, done, stands, tip, at)
-    replies = done.replies
-    if stands.abandoned or done.kind is TurnKind.SCHEDULED:
-        replies = yield from _left(session, done, stands, before, tip)
-    replies = marked(replies, answered_by(stands.label)) if stands.label else replies
+    replies = yield from _replies(session, done, stands, before, tip)
     if done.kind is TurnKind.SENT and (yield from _kept_back(session, name)):
         replies = ()
     yield from deliveries.reply(session, name, stands.length, replies, at)
@@ -466,6 +465,18 @@ def _told(session: SessionId, owed: Owed) -> Transaction[str]:
         if not (yield from readings.whole(place, session)):
             return KEPT
     return owed.text
+
+
+def _replies(
+    session: SessionId, done: Finish, stands: Stands, before: Tip | None, tip: Tip | None
+) -> Transaction[tuple[Reply, ...]]:
+    """The replies of a turn, marked where they need it; none where other people read since it was asked."""
+    if stands.afresh:
+        return ()
+    replies = done.replies
+    if stands.abandoned or done.kind is TurnKind.SCHEDULED:
+        replies = yield from _left(session, done, stands, before, tip)
+    return marked(replies, answered_by(stands.label)) if stands.label else replies
 
 
 def _left(

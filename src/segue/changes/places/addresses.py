@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from segue.changes.people import actors, persons
-from segue.changes.places import lanes, merges
+from segue.changes.places import audiences, lanes, merges
 from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves
 from segue.core.contracts.database import Transaction
@@ -38,6 +38,7 @@ def lane(
     place = yield from merges.settle(place, aliases, person, merge, at)
     if not place.opened and (yield from opened(place.address)):
         place = replace(place, opened=True)
+    yield from audiences.widen(place, merge, at)
     return (yield from moves.see(place, lane_of(place, person, rules).person, at))
 
 
@@ -141,6 +142,9 @@ def reader(place: Place, person: PersonId) -> Transaction[str]:
     others = sorted(name or NOBODY_KNOWN for id, name in spoke.items() if id != person)
     if not others and named not in (None, person):
         others = [(yield from one(Person, q.person(person=named))).name or NOBODY_KNOWN]
+    if not others and person not in (named, *spoke) and (yield q.started_afresh(address=place.address.key)):
+        # Somebody had it for themselves before; who reads it now isn't known.
+        return NOBODY_KNOWN
     return others[0] if others else ""
 
 

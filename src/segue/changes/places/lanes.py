@@ -47,3 +47,8 @@ def settled(lane: Lane) -> Transaction[Lane]:
         return lane
     address = Address(chat.platform, chat.account, chat.space, chat.chat, lane.address.thread)
     return Lane(address, lane.person)
+
+
+def after(chat: str) -> str:
+    """The end of a chat's threads: a key ends in `/` and the thread, and `0` comes right after `/`."""
+    return f"{chat[:-1]}0"

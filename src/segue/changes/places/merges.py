@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
-from segue.changes.places import lanes
+from segue.changes.places import audiences, lanes
+from segue.changes.places.lanes import after
 from segue.changes.rows import each, first
 from segue.changes.sessions import moves, readings
 from segue.core.contracts.database import Transaction
@@ -170,11 +171,6 @@ def forget(unspoken: Sequence[str], at: Moment) -> Transaction[None]:
             yield q.remove_alias(alias=gone)
 
 
-def after(chat: str) -> str:
-    """The end of a chat's threads: a key ends in `/` and the thread, and `0` comes right after `/`."""
-    return f"{chat[:-1]}0"
-
-
 def _keys(address: Address, aliases: Sequence[str]) -> list[str]:
     """A chat, by each of its ids."""
     ids = [id for id in dict.fromkeys((address.chat, *aliases)) if id]
@@ -249,7 +245,7 @@ def _fold(gone: Mapping[str, Address], kept: Address, grounds: Grounds) -> Trans
     for merge, chat in gone.items():
         pairs: list[tuple[Lane, Lane]] = []
         for there in (yield from each(Place, q.addresses_in(chat=chat.key, after=after(chat.key)))):
-            place = replace(there, address=replace(kept, thread=there.address.thread))
+            place = yield from _joined(there, replace(kept, thread=there.address.thread), merge, at)
             for lane in (yield from each(Lane, q.lanes_at(address=there.address.key))):
                 pairs += [(lane, (yield from moves.see(place, lane.person, at)))]
             places.append((there.address, place.address))
@@ -267,6 +263,18 @@ def _fold(gone: Mapping[str, Address], kept: Address, grounds: Grounds) -> Trans
     # The lanes are locked by now: nobody reads on in them meanwhile.
     for gone_place, stays_place in places:
         yield q.read_like(address=gone_place.key, to=stays_place.key)
+
+
+def _joined(gone: Place, kept: Address, merge: str, at: Moment) -> Transaction[Place]:
+    """The place that stays, described by the one that goes; a private one brings nothing along to a group."""
+    stays = replace(gone, address=kept)
+    known = yield from first(Place, q.address(address=kept.key))
+    if known is not None and known.audience is not gone.audience:
+        public = known if gone.audience is Audience.ONE else gone
+        for address in (gone.address, kept):
+            yield from audiences.widen(replace(public, address=address), f"{merge}/{address.key}", at)
+        stays = replace(stays, kind=public.kind)
+    return stays
 
 
 class _Parting(Value, frozen=True):

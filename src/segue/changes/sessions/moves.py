@@ -140,8 +140,9 @@ def undo(move: str, actor: PersonId, limits: Limits, id: str, at: Moment) -> Tra
     """Take a move back, if every lane that it touched still stands where it left it; what it closed opens again."""
     actor = yield from actors.hold(actor)
     record = yield from first(Recorded, q.move(move=move))
-    # Only `persons.part` and `merges.part` can undo a merge: more than lanes came together in it.
-    if record is None or record.kind in {"merge", "part"} or not (yield q.undo_move(move=move, at=at)):
+    # Only `persons.part` and `merges.part` can undo a merge: more than lanes came together in it. Nothing takes new
+    # readers away again.
+    if record is None or record.kind in {"merge", "part", "audience"} or not (yield q.undo_move(move=move, at=at)):
         raise Refused(Refusal.NOTHING_TO_UNDO)
     made = yield from made_by(move)
     touched, before = [step.lane for step in made], [step.before for step in made if step.before]

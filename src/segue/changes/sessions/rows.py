@@ -12,6 +12,7 @@ class Bound(Value, frozen=True):
     name: str
     topic: str
     session: SessionId | None
+    owner: PersonId | None
     used: Moment
     """When the session was last used or came here."""
     head: int

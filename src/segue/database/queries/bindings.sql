@@ -1,5 +1,5 @@
 -- columns: bound
-a.kind, a.name, a.topic, b.session, case when b.since > s.used then b.since else s.used end as used, s.head, s.tail,
+a.kind, a.name, a.topic, b.session, s.owner, case when b.since > s.used then b.since else s.used end as used, s.head, s.tail,
   b.session is not null and s.sweep is null as over,
   exists (select 1 from questions x where x.lane = l.key and x.state = 'open') as asked
 
@@ -11,6 +11,27 @@ from lanes l join addresses a on a.key = l.address
 left join bindings b on b.lane = l.key and b.until is null
 left join sessions s on s.id = b.session
 where l.key = :lane;
+
+-- columns: has_left
+-- Whether the lane in which a turn was asked has no part in its session any more.
+coalesce((select min(case when b.parted is null then 0 else 1 end)
+  from bindings b where b.lane = t.lane and b.session = t.session), 0) = 1
+
+-- columns: turn_left
+-- Whether other people read the place by now in which a turn is answered.
+case when t.lane is null then exists (select 1 from addresses w where w.key = t.route and w.afresh > t.accepted)
+  else {has_left} end
+
+-- name: left_by_turn
+-- Whether other people read the place by now in which a turn is answered.
+select 1 from turns t where t.session = :session and t.seq = :turn and {turn_left};
+
+-- name: left_by_place
+-- Whether a place has no part in a session any more that its lanes spoke to: it was somebody's private chat then.
+select 1 where exists (select 1 from bindings b join lanes l on l.key = b.lane
+    where b.session = :session and l.address = :address and b.parted is not null)
+  and not exists (select 1 from bindings b join lanes l on l.key = b.lane
+    where b.session = :session and l.address = :address and b.parted is null);
 
 -- name: been_here
 -- Whether a lane has ever spoken to a session.
@@ -137,7 +158,8 @@ where b.session = :session and b.until is null and l.address = :address limit 1;
 -- name: waits_elsewhere
 -- How many turns of a session run or wait that were asked for in other places.
 select count(*) from sessions s join turns t on t.session = s.id and t.seq > s.head and t.outcome is null
-where s.id = :session and not exists (select 1 from lanes l where l.key = t.lane and l.address = :address);
+where s.id = :session and not exists (select 1 from lanes l where l.key = t.lane and l.address = :address
+  and not ({has_left}));
 
 -- name: has_read
 -- Whether a place has read up to the very entry.
@@ -181,14 +203,16 @@ select 1 from bindings b join lanes l on l.key = b.lane where b.session = :sessi
 -- name: askers
 -- The places in which people asked for what a child was asked, by way of other sessions too; an empty one for what
 -- nobody asked in a place.
-with recursive up (lane, asked_by, asked_in) as (
-  select t.lane, t.asked_by, t.asked_in from sessions s join turns t on t.session = s.id
+with recursive up (session, lane, asked_by, asked_in) as (
+  select t.session, t.lane, t.asked_by, t.asked_in from sessions s join turns t on t.session = s.id
   where s.id = :session and s.depth > 0
   union
-  select t.lane, t.asked_by, t.asked_in from up join turns t on t.session = up.asked_by and t.seq = up.asked_in
+  select t.session, t.lane, t.asked_by, t.asked_in from up join turns t on t.session = up.asked_by and t.seq = up.asked_in
   where up.lane is null
 )
-select distinct coalesce(l.address, '') as address from up left join lanes l on l.key = up.lane
+select distinct coalesce(l.address, '') as address from up
+left join lanes l on l.key = up.lane and coalesce((select min(case when b.parted is null then 0 else 1 end)
+  from bindings b where b.lane = up.lane and b.session = up.session), 0) = 0
 where up.lane is not null or up.asked_by is null;
 
 -- name: asked_through

@@ -226,3 +226,43 @@ where w.account = :account and w.replica <> :me order by w.address;
 -- name: free_windows
 -- Nobody looks at what a replica served that isn't alive.
 delete from windows where not exists (select 1 from replicas r where r.id = windows.replica);
+
+-- name: widen_places
+-- A chat and its threads aren't private any more; returns those that were.
+update addresses set kind = :kind where key >= :chat and key < :after and kind = 'dm' returning key;
+
+-- name: narrow_places
+-- A chat and its threads are private.
+update addresses set kind = 'dm' where key >= :chat and key < :after and kind <> 'dm';
+
+-- name: sessions_spoken_to
+-- What the lanes of a chat and of its threads speak to, and whose session that is.
+select b.lane, b.session, s.owner from lanes l join bindings b on b.lane = l.key and b.until is null
+join sessions s on s.id = b.session where l.address >= :chat and l.address < :after order by b.lane;
+
+-- name: start_afresh
+-- Other people read an address from now on.
+update addresses set afresh = :at where key = :address;
+
+-- name: part_lanes_at
+-- The lanes of an address have no part in what they have spoken to, but for those of one person's sessions.
+update bindings set parted = :at where parted is null and lane in (select key from lanes where address = :address)
+and not exists (select 1 from sessions s where s.id = bindings.session and s.owner = :but);
+
+-- name: started_afresh
+-- Whether other people came to read an address.
+select 1 from addresses where key = :address and afresh is not null;
+
+-- name: forget_readings_at
+-- An address has read nothing, but for one person's sessions.
+delete from readings where address = :address
+and not exists (select 1 from sessions s where s.id = readings.session and s.owner = :but);
+
+-- name: forget_home_at
+-- An address is nobody's home any more.
+delete from homes where address = :address;
+
+-- name: withdraw_deliveries_at
+-- What sessions wanted to say at an address and surely haven't is not to be said there any more.
+update deliveries set sent = :at, holder = null, streaming = null
+where address = :address and session is not null and sent is null and dead is null and holder is null and doubtful = 0;

@@ -68,8 +68,9 @@ update questions set epoch = :epoch where id = :question and state = 'open';
 select count(*) from questions where person = :person and state = 'open' and session is not null;
 
 -- name: copies_of_question
--- The messages that show a question.
-select id, address from deliveries where key >= :first and key < :last and message is not null order by id;
+-- The messages that show a question, but for those in a place that other people came to read since.
+select d.id, d.address from deliveries d where d.key >= :first and d.key < :last and d.message is not null
+and not exists (select 1 from addresses w where w.key = d.address and w.afresh > d.accepted) order by d.id;
 
 -- name: amend_delivery
 -- Another text for a message that was sent.

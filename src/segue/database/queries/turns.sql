@@ -167,13 +167,15 @@ where id = :session and holder = :me and epoch = :epoch {for_update};
 
 -- name: stands
 -- A session that this replica holds, and the turn that it runs: who asked, when they took it back, whether it has ended,
--- whether the lane that asked speaks to another session by now, and the label of a child whose answer goes to no place of its own.
+-- whether the lane that asked speaks to another session by now, the label of a child whose answer goes to no place of its own,
+-- and whether other people read the place by now in which it is answered.
 select s.tip_session, s.tip as tip_n, s.length, s.head, s.tail, s.due > {now} as gathers, t.person, t.deleted, t.outcome is not null as ended,
   t.lane is not null and not exists (
     select 1 from bindings b where b.lane = t.lane and b.session = t.session and b.until is null) as abandoned,
   case when s.label = '' or t.lane is not null or exists (
     select 1 from bindings b join lanes l on l.key = b.lane
     where b.session = t.session and b.until is null and l.address = t.route) then '' else s.label end as label,
+  {turn_left} as afresh,
   ({lanes_mark} and b.session = s.id) as bound
 from sessions s join turns t on t.session = s.id and t.seq = :turn
 where s.id = :session and s.holder = :me and s.epoch = :epoch;
