@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from segue.core.contracts.wakes import Topic, Wake
 from segue.database.hints import Hints
 from segue.database.sqlite_hints import Sockets
-from tests.changes.small import open_sqlite
+from segue.database.sqlite_threads import Inline, Job
+from tests.changes.small import open_sqlite, put
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -175,3 +177,31 @@ async def test_two_processes_wake_each_other(database: Path) -> None:
     await db.hint("ask")
     assert len(sockets(database)) == 1
     await db.close()
+
+
+async def test_a_folder_that_cannot_be_listed_stops_nobody(database: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with joined(database) as (one, heard):
+        shutil.rmtree(folder(database))
+        folder(database).touch()
+        one.send("session")
+        assert await heard.get() == "session"
+    assert "can't be woken now" in caplog.text
+    folder(database).unlink()
+
+
+async def test_a_commit_is_answered_though_its_wake_up_fails(caplog: pytest.LogCaptureFixture) -> None:
+    class Done:
+        def work(self, jobs: list[Job]) -> None:
+            for job in jobs:
+                job.result, job.wakes = "done", [Wake(Topic.TURNS)]
+
+        def close(self) -> None: ...
+
+    def failing(_wake: Wake) -> None:
+        raise RuntimeError("nobody foresaw it")
+
+    jobs = [Job(put, (n,), {}, failing) for n in range(2)]
+    for job in jobs:
+        Inline(Done()).submit(job)
+    assert [await job.future for job in jobs] == ["done", "done"]
+    assert caplog.text.count("nobody foresaw it") >= 2

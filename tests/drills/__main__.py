@@ -34,6 +34,7 @@ from tests.drills import (
     budgets,
     children,
     crowds,
+    descriptors,
     disks,
     editors,
     everywhere,
@@ -114,6 +115,10 @@ def _zombies(fresh: Fresh, seed: int) -> str:
 def _schedules(fresh: Fresh, seed: int) -> str:
     found = asyncio.run(schedules.run(fresh(), 10, seed))
     return "" if found.clean else repr(found)
+
+
+def _descriptors(fresh: Fresh, _seed: int) -> str:
+    return "\n".join(descriptors.run(fresh(), 200))
 
 
 def _lanes(_fresh: Fresh, seed: int) -> str:
@@ -283,6 +288,7 @@ DRILLS = {
     "unheard": Drill(10_000, "messages while commits aren't heard of on SQLite", 400, _unheard),
     "unheard-postgres": Drill(10_000, "messages while commits aren't heard of on PostgreSQL", 400, _unheard),
     "overload": Drill(10, "minutes in which twice as much came in as could be done", 1, _overload),
+    "descriptors": Drill(1_000, "messages while no file descriptor was free", 200, _descriptors),
     "slowness": Drill(6, "calls of 5, 20 and 60 seconds under the shipped lease on SQLite", 6, _slowness),
     "slowness-postgres": Drill(6, "calls of 5, 20 and 60 seconds under the shipped lease on PostgreSQL", 6, _slowness),
     "soak": Drill(20_000, "turns through one gateway, of which nothing is kept", 20_000, _soak),

@@ -426,6 +426,7 @@ class Bug(enum.Enum):
     RENDERS_EACH_GUESS = "to find the end of a message, each guess is rendered"
     BRACKETS_UNBOUNDED = "brackets within brackets are looked into, however many there are"
     ROOMS_KEEP_READING = "a private chat that becomes a group goes on with what its person read there"
+    WAKES_FIRST = "a wake-up that fails keeps whoever waits for a commit from hearing of it"
     WAITING_UNSEEN = "who waits for an answer of a session that they have left isn't thought of"
 
     @property
@@ -453,6 +454,15 @@ def _at_once(_over: Any) -> Any:
         return replace(question, state=QuestionState.ANSWERED, answer="yes")
 
     return over
+
+
+def _waking_first(settle: Callable[[Job], None]) -> Any:
+    def settled(job: Job) -> None:
+        for _wake in job.wakes:
+            os.listdir(".")  # noqa: PTH208 -- needs a file descriptor, as a wake-up does
+        settle(job)
+
+    return settled
 
 
 _UNSEEN = query("arriving", "where account = :account and key in", "where 1 = 0 and account = :account and key in")
@@ -532,6 +542,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.ONCE_READ_ALWAYS_READ: (Patch(readings, "unread", _once_read),),
     Bug.TOOLS_REACH_ALL: (Patch(children, "reader", lambda _: lambda _asker: _gives(Reader())),),
     Bug.ROOMS_KEEP_READING: (query("widen_places", "and kind = 'dm'", "and 1 = 0 and kind = 'dm'"),),
+    Bug.WAKES_FIRST: (Patch(Job, "settle", _waking_first),),
     Bug.WAITING_UNSEEN: (query("turns_beside", "t.outcome is null", "1 = 0"),),
     Bug.SENDS_TO_ALL: (Patch(children, "_fits", lambda _: lambda *_: _gives(None)),),
     Bug.ANSWERS_GO_ANYWHERE: (Patch(routes, "hears", lambda _: lambda *_: _gives(value=True)),),

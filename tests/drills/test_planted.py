@@ -8,7 +8,7 @@ import pytest
 from segue.core.contracts.probes import Point
 from segue.core.messages import Sending
 from segue.core.settings import Streams
-from tests.drills import bindings, disks, forgeries, kills, labels, power, readers, soak, zombies
+from tests.drills import bindings, descriptors, disks, forgeries, kills, labels, power, readers, soak, zombies
 from tests.drills.forgers import FORGERS
 from tests.drills.planting import Bug
 from tests.drills.test_bombs import FOUND_BY_BOMBS
@@ -72,6 +72,7 @@ FOUND_BY_READERS = (
     Bug.WAITING_UNSEEN,
     Bug.ROOMS_KEEP_READING,
 )
+FOUND_BY_NO_DESCRIPTORS = (Bug.WAKES_FIRST,)
 FOUND_BY_BAD_DISKS = {
     Bug.OUT_OF_TURN: (10, "out of order"),
     Bug.ONE_CHAT_FOR_ALL: (1, "mixed"),
@@ -86,6 +87,7 @@ def test_every_mistake_has_its_drill() -> None:
     found += [*FOUND_BY_HISTORIES, *FOUND_BY_FORGERIES, *FOUND_BY_BAD_DISKS, *FOUND_BY_SOAKS, *FOUND_BY_READERS]
     found += [*FOUND_BY_HOSTILE_INPUT, *FOUND_BY_QUESTIONS, *FOUND_BY_BUDGETS, *FOUND_BY_CROWDS, *FOUND_BY_LOST_ANSWERS]
     found += [*FOUND_BY_BOMBS]
+    found += FOUND_BY_NO_DESCRIPTORS
     assert sorted(bug.name for bug in found) == sorted(bug.name for bug in Bug if bug is not Bug.NONE)
 
 
@@ -108,6 +110,11 @@ def test_power_cuts_find_it(bug: Bug) -> None:
     images = 600 if bug is Bug.FOLDER_UNSYNCED else 80
     found = power.run(images=images, seed=7, bug=bug)
     assert any(FOUND_BY_POWER_CUTS[bug] in each for each in found.wrong)
+
+
+@pytest.mark.parametrize("bug", FOUND_BY_NO_DESCRIPTORS, ids=lambda bug: bug.name)
+def test_no_descriptors_find_it(bug: Bug, tmp_path: Path) -> None:
+    assert any("never heard" in wrong for wrong in descriptors.run(str(tmp_path / "segue.db"), messages=10, bug=bug))
 
 
 @pytest.mark.parametrize("bug", FOUND_BY_ZOMBIES, ids=lambda bug: bug.name)

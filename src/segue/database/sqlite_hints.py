@@ -78,25 +78,30 @@ class Sockets(Hints):
             return
         try:
             names = os.listdir(self._folder)  # noqa: PTH208 - three times as fast, and every hint does it
+            for name in names:
+                if name != self._own and not name.startswith("."):
+                    self._send(topic, self._folder / name)
         except FileNotFoundError:
             return
-        for name in names:
-            if name == self._own or name.startswith("."):
-                continue
-            path = self._folder / name
-            try:
-                self._socket.sendto(topic.encode(), str(path))
-            except ConnectionRefusedError:
-                path.unlink(missing_ok=True)  # its process died
-            except (BlockingIOError, FileNotFoundError):
-                continue  # it has enough to wake up for, or it left
+        except OSError as error:
+            # Such as no free file descriptor. The other processes find their work by polling.
+            _log.warning("other processes on this database can't be woken now: %s", error)
+
+    def _send(self, topic: str, path: Path) -> None:
+        try:
+            self._socket.sendto(topic.encode(), str(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)  # its process died
+        except (BlockingIOError, FileNotFoundError):
+            """It has enough to wake up for, or it left."""
 
     async def close(self) -> None:
         if not self._loop.is_closed():
             self._loop.remove_reader(self._socket)
         self._socket.close()
-        # The folder stays: whoever is joining now has seen it.
-        (self._folder / self._own).unlink(missing_ok=True)
+        # The folder stays: whoever is joining now has seen it. A socket that stays is deleted by the next sender.
+        with contextlib.suppress(OSError):
+            (self._folder / self._own).unlink()
 
     def _receive(self) -> None:
         topics = dict[str, None]()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +11,8 @@ from typing import Any, Protocol
 
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Wake
+
+log = logging.getLogger(__name__)
 
 _STRETCH = 0.005
 _REST = 0.00005
@@ -39,15 +42,21 @@ class Job:
         self.error: BaseException | None = None
 
     def settle(self) -> None:
-        """Answer whoever waits, if they weren't cancelled meanwhile, and send the wake-ups of what was committed."""
-        if self.error is None:
-            for wake in self.wakes:
-                self.wake(wake)
+        """Answer whoever waits, if they weren't cancelled meanwhile, then send the wake-ups of what was committed.
+
+        The answer comes first, and a wake-up that fails is logged: the commit is done, and its caller must hear of it.
+        """
         if not self.future.done():
             if self.error is None:
                 self.future.set_result(self.result)
             else:
                 self.future.set_exception(self.error)
+        if self.error is None:
+            for wake in self.wakes:
+                try:
+                    self.wake(wake)
+                except Exception:  # whatever it is, the other jobs of this group are answered too
+                    log.exception("a wake-up couldn't be sent: others find their work by polling")
 
 
 class Worker(Protocol):
