@@ -3,7 +3,7 @@
 import stat
 from pathlib import Path
 
-from segue.cli.host import open_log, private_file
+from segue.cli.host import make_log, private_file
 
 
 def mode(path: Path) -> int:
@@ -11,7 +11,7 @@ def mode(path: Path) -> int:
 
 
 def test_a_log_and_a_history_are_for_their_user_alone(tmp_path: Path) -> None:
-    open_log(tmp_path / "data").close()
+    make_log(tmp_path / "data")
     assert mode(tmp_path / "data" / "log") == 0o600
     older = tmp_path / "history"
     older.write_text("said before\n")

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TextIO
 
 from segue.config import Config, Fetch, Untrusted, default, find, load
 from segue.core.contracts.files import FileStore
@@ -30,17 +29,12 @@ def config_here(fetch: Fetch = Fetch.ALL) -> Config:
 
 
 LOG = "log"
-_LARGEST_LOG = 10 * 1024 * 1024
 
 
-def open_log(folder: Path) -> TextIO:
-    """The log in a data folder; a large one makes way for a new one, and is kept beside it until that is large too."""
+def make_log(folder: Path) -> Path:
+    """The log in a data folder, made if need be."""
     _make(folder)
-    log = private_file(folder / LOG)
-    if log.stat().st_size > _LARGEST_LOG:
-        log.replace(folder / f"{LOG}.1")
-        private_file(log)
-    return log.open("a", buffering=1)
+    return private_file(folder / LOG)
 
 
 def private_file(path: Path) -> Path:

@@ -9,12 +9,13 @@ from pathlib import Path
 import click
 
 from segue.cli.gateway import PAGE, RunningGateway, Stop, serve
-from segue.cli.host import config_here, open_log
+from segue.cli.host import config_here, make_log
 from segue.config import load
 from segue.errors import Invalid
 from segue.runtime.gateway import Gateway
 from segue.runtime.server.listeners import Listener
 from segue.runtime.telemetry import logs
+from segue.runtime.telemetry.log_files import logging_to
 
 
 @click.command()
@@ -34,13 +35,13 @@ def command(agent: str | None, port: int | None, host: str | None, file: Path | 
     brought = bring(agent) if agent is not None else None
     listener = Listener(host or config.server.host, config.server.port if port is None else port)
     logs.start(sys.stderr, config.secrets)
-    logs.start(open_log(config.data), config.secrets)
 
     def ready(running: RunningGateway) -> None:
         click.echo(f"Segue listens on {listener.url}")
         click.echo(f"{PAGE}{running.link()}")
 
-    asyncio.run(serve(config, listener, Stop(), ready, brought))
+    with logging_to(make_log(config.data), config.secrets):
+        asyncio.run(serve(config, listener, Stop(), ready, brought))
 
 
 _FIX = "Write MODULE:NAME, such as bot:reply for the function `reply` in bot.py."

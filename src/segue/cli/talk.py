@@ -12,7 +12,7 @@ import msgspec
 
 from segue.cli import completes
 from segue.cli.gateway import PAGE, SOCKET, RunningGateway, Stop, gateway
-from segue.cli.host import config_here, named, open_log, opened
+from segue.cli.host import config_here, make_log, named, opened
 from segue.cli.output import debug_option
 from segue.cli.service.logs import tracebacks
 from segue.cli.terminal.client import Client, connected
@@ -21,7 +21,7 @@ from segue.cli.terminal.screen import Terminal
 from segue.config import Config, data_folder
 from segue.errors import Invalid
 from segue.runtime.server.listeners import Listener, is_served
-from segue.runtime.telemetry import logs
+from segue.runtime.telemetry.log_files import logging_to
 from segue.runtime.windows.frames import Begins, OpenRequest
 
 FIRST = "Hello!"
@@ -64,21 +64,25 @@ async def _talk(folder: Path, begins: Begins, join: str, *, page: bool) -> None:
             await _converse(client, folder, "")
         return
     config = config_here()
-    logs.start(open_log(config.data), config.secrets)
     # Whoever hands off leaves, and a gateway that leaves with them would answer nobody: platforms need `segue serve`.
     alone = msgspec.structs.replace(config, accounts=())
-    async with gateway(alone, _listener(config)) as running:
-        async with connected(config.data, opening) as client:
-            if page and not sys.stdin.isatty():
-                await _show(client, running)
-                return
-            link = running.link() if page else ""
-            if link:
-                click.echo(f"{PAGE}{link}\n")
-            await _converse(client, config.data, running.url if page else "")
-        if await running.others():
-            click.echo(STAYS)
-            await running.outlast()
+    with logging_to(make_log(config.data), config.secrets):
+        async with gateway(alone, _listener(config)) as running:
+            await _talk_there(running, config.data, opening, page=page)
+
+
+async def _talk_there(running: RunningGateway, data: Path, opening: OpenRequest, *, page: bool) -> None:
+    async with connected(data, opening) as client:
+        if page and not sys.stdin.isatty():
+            await _show(client, running)
+            return
+        link = running.link() if page else ""
+        if link:
+            click.echo(f"{PAGE}{link}\n")
+        await _converse(client, data, running.url if page else "")
+    if await running.others():
+        click.echo(STAYS)
+        await running.outlast()
 
 
 async def _show(client: Client, running: RunningGateway) -> None:

@@ -10,6 +10,7 @@ import pytest
 from segue.core.values import Secret
 from segue.errors import SendNever
 from segue.runtime.telemetry import logs
+from segue.testing import HandClock
 
 TEXT = "what Ada wrote in private"
 log = logging.getLogger("segue.test")
@@ -150,3 +151,56 @@ def test_libraries_that_tell_of_each_call_are_quiet() -> None:
     logging.getLogger("uvicorn.error").info("Started")
     logging.getLogger("uvicorn.error").error("Broken")
     assert [line["event"] for line in written.lines] == ["Broken"]
+
+
+async def test_a_place_that_logs_too_often_is_counted() -> None:
+    stream, clock = io.StringIO(), HandClock()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logs.Lines())
+    logs.begin(handler, clock)
+    for n in range(1000):
+        log.warning("the disk is full, said for the %dth time", n)
+    log.info("something else")
+    written = Written(stream)
+    assert [line["event"] for line in written.lines].count("something else") == 1
+    assert len(written.lines) == 101
+    clock.passes(60.0)
+    log.info("a minute later")
+    counted, later = written.lines[-2:]
+    assert counted["event"] == "900 more in a minute, the last of them: the disk is full, said for the 999th time"
+    assert counted["repeats"] == 900
+    assert later["event"] == "a minute later"
+    log.warning("the disk is full")
+    assert written.lines[-1]["event"] == "the disk is full"
+
+
+def test_a_traceback_that_comes_too_often_is_counted_and_others_are_told() -> None:
+    written = started()
+    for error in [ValueError] * 100 + [KeyError]:
+        try:
+            fail(error(TEXT))
+        except (ValueError, KeyError):
+            log.exception("a request failed")
+    assert [line["error"] for line in written.lines] == ["ValueError"] * 5 + ["KeyError"]
+
+
+def test_counts_that_are_left_are_told_in_the_end() -> None:
+    stream = io.StringIO()
+    handler = logs.start(stream)
+    for _ in range(103):
+        log.info("again")
+    handler.close()
+    assert Written(stream).lines[-1]["repeats"] == 3
+
+
+def test_an_error_that_is_its_own_cause_is_told() -> None:
+    written = started()
+    try:
+        try:
+            fail(AttributeError("an agent ended"))
+        except AttributeError as error:
+            raise error from error
+    except AttributeError:
+        log.exception("it failed")
+    [line] = written.lines
+    assert line["error"] == "AttributeError: an agent ended"

@@ -124,7 +124,9 @@ class Process:
                 met = await self.connection.initialize(PROTOCOL_VERSION, _OWN, _ME)
         except BaseException as error:
             await self.end()
-            raise self.explained(error) from error
+            if (explained := self.explained(error)) is error:
+                raise
+            raise explained from error
         self.can, self.info = met.agent_capabilities or AgentCapabilities(), met.agent_info
         self._sign_ins = [method.name for method in met.auth_methods or []]
         steering = (met.field_meta or {}).get("steering")

@@ -14,7 +14,7 @@ from typing import TextIO
 
 import click
 
-from segue.cli.host import LOG, open_log
+from segue.cli.host import LOG, make_log
 from segue.cli.output import printable
 from segue.config import data_folder
 from segue.errors import SegueError
@@ -45,8 +45,7 @@ def command(count: int, *, follow: bool) -> None:
 @contextmanager
 def tracebacks(folder: Path) -> Iterator[None]:
     """Print the tracebacks that the gateway of a data folder writes to its log until the block ends."""
-    open_log(folder).close()
-    path, over = folder / LOG, threading.Event()
+    path, over = make_log(folder), threading.Event()
     log = path.open(encoding="utf-8", errors="replace")
     log.seek(0, os.SEEK_END)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import getpass
-import logging
 import shutil
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -18,7 +17,7 @@ from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from segue.cli.gateway import SOCKET, RunningGateway, gateway
-from segue.cli.host import open_log
+from segue.cli.host import make_log
 from segue.cli.output import printable
 from segue.config import Config
 from segue.core.contracts.files import is_kept
@@ -27,7 +26,7 @@ from segue.core.values import SessionId
 from segue.core.windows import TERMINAL
 from segue.errors import Invalid, SegueError
 from segue.runtime.server.listeners import Listener, is_served
-from segue.runtime.telemetry import logs
+from segue.runtime.telemetry.log_files import logging_to
 from segue.runtime.windows.frames import Asked, Begins, OpenRequest, SayRequest, Shown, encode
 from segue.runtime.windows.sign_in import token_in
 
@@ -145,8 +144,7 @@ async def running(config: Config) -> AsyncIterator[RunningGateway | None]:
         return
     alone = replace(config, accounts=())
     async with AsyncExitStack() as stack:
-        handler = logs.start(stack.enter_context(open_log(config.data)), config.secrets)
-        stack.callback(logging.getLogger().removeHandler, handler)
+        stack.enter_context(logging_to(make_log(config.data), config.secrets))
         try:
             own = await stack.enter_async_context(gateway(alone, Listener("127.0.0.1", 0)))
         except Invalid as error:

@@ -8,6 +8,7 @@ library is told by its type and place alone, because its words may quote a messa
 import json
 import logging
 import re
+import time
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,8 +17,10 @@ from datetime import UTC, datetime
 from typing import TextIO
 from urllib.parse import quote
 
+from segue.core.contracts.database import Clock
 from segue.core.values import Secret
 from segue.errors import SegueError
+from segue.runtime.telemetry.repeats import RepeatLimit
 
 _trace: ContextVar[str] = ContextVar("trace", default="")
 
@@ -77,17 +80,22 @@ class ReadableLines(Lines):
         return "\n    ".join([line, *_stack(record)])
 
 
-def start(stream: TextIO, secrets: Iterable[Secret] = (), level: int = logging.INFO) -> logging.Handler:
+def start(stream: TextIO, secrets: Iterable[Secret] = ()) -> logging.Handler:
     """Log to a stream from now on; returns the handler, for whoever wants to end it."""
     lines = ReadableLines if stream.isatty() else Lines
     handler = logging.StreamHandler(stream)
     handler.setFormatter(lines(secrets))
-    root = logging.getLogger()
-    root.addHandler(handler)
-    root.setLevel(level)
+    return begin(handler)
+
+
+def begin(handler: logging.Handler, ticks: Clock = time.monotonic) -> logging.Handler:
+    """Log by a handler from now on, with a limit on repeats; returns the handler to remove in the end."""
+    limit, root = RepeatLimit(handler, ticks), logging.getLogger()
+    root.addHandler(limit)
+    root.setLevel(logging.INFO)
     for name in _QUIET:
-        logging.getLogger(name).setLevel(max(level, logging.WARNING))
-    return handler
+        logging.getLogger(name).setLevel(logging.WARNING)
+    return limit
 
 
 def _time(record: logging.LogRecord) -> datetime:
@@ -113,15 +121,20 @@ def _told(error: BaseException) -> str:
     return f"{name}: {error}" if isinstance(error, _PLAIN) else name
 
 
-def _places(error: BaseException) -> list[str]:
-    """The places in the code that an error and its cause came from, without the words of either."""
+def _places(error: BaseException, seen: tuple[BaseException, ...] = ()) -> list[str]:
+    """The places in the code that an error and its cause came from, without the words of either.
+
+    An error may be its own cause, such as after `raise error from error`.
+    """
+    seen = (*seen, error)
     places = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is not None:
-        places += [f"after {_told(cause)}", *_places(cause)]
+    if cause is not None and cause not in seen:
+        places += [f"after {_told(cause)}", *_places(cause, seen)]
     if isinstance(error, BaseExceptionGroup):
         for part in error.exceptions:
-            places += [f"with {_told(part)}", *_places(part)]
+            if part not in seen:
+                places += [f"with {_told(part)}", *_places(part, seen)]
     return places
 
 
