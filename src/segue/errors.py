@@ -16,6 +16,7 @@
     │   ├── Overloaded         more comes in than can be done now
     │   ├── StoreUnreachable   the server doesn't answer, or the file can't be opened
     │   │   └── StoreSilent        the server doesn't answer now; it may be starting
+    │   ├── StoreClosed        this program closed it: nothing is asked of it again
     │   └── OutcomeUnknown     the connection broke during a commit: it may or may not have happened
     ├── SendError          a platform didn't take a message
     │   ├── SendLater          it will: try again after some seconds
@@ -172,6 +173,10 @@ class StoreUnreachable(StoreError):
 
 class StoreSilent(StoreUnreachable):
     """The server doesn't answer now; it may be starting."""
+
+
+class StoreClosed(StoreError):
+    """This program closed the store: nothing is asked of it again."""
 
 
 class OutcomeUnknown(StoreError):

@@ -10,7 +10,7 @@ import pytest
 from segue.core.contracts.database import Driver
 from segue.database.sqlite import RunsIn
 from segue.database.transactions import ATTEMPTS, Moved
-from segue.errors import Fenced, Invalid, StoreConflict, StoreLocked, StoreReadOnly, StoreUnreachable
+from segue.errors import Fenced, Invalid, StoreClosed, StoreConflict, StoreLocked, StoreReadOnly
 from tests.changes.small import (
     ask,
     change,
@@ -168,9 +168,9 @@ async def test_what_was_accepted_may_still_tell_others_about_it(db: Driver) -> N
 async def test_after_closing_nothing_is_accepted(db: Driver) -> None:
     await db.close()
     await db.close()
-    with pytest.raises(StoreUnreachable, match="closed"):
+    with pytest.raises(StoreClosed, match="closed"):
         await db.write(put, 1)
-    with pytest.raises(StoreUnreachable, match="closed"):
+    with pytest.raises(StoreClosed, match="closed"):
         await db.read(everything)
 
 

@@ -11,6 +11,8 @@ from segue.changes.forgetting.erasure import Cause, ForgettingKind
 from segue.core.settings import GatewaySettings
 from segue.database.none import Absent
 from segue.runtime.forgetting import HISTORY, Cleaner
+from segue.runtime.lifecycle.failures import Failures
+from segue.runtime.retrying import Patient
 
 NOW = datetime.fromisoformat("2026-05-04 12:00").timestamp()
 TYPED = """
@@ -41,7 +43,7 @@ def test_the_file_is_emptied_but_for_what_retention_leaves(tmp_path: Path, why: 
     file.write_text(TYPED)
     file.chmod(0o600)
     FileHistory(str(file)).store_string("typed since")
-    cleaner = Cleaner(Absent(), {}, GatewaySettings(data=str(tmp_path)), lambda: NOW, lambda: None)
+    cleaner = Cleaner(Patient(Absent()), {}, GatewaySettings(data=str(tmp_path)), lambda: NOW, Failures())
     cleaner._drop_typed(Forgetting(1, ForgettingKind.EXCHANGE, why, NOW, "", (), ""))
     assert list(FileHistory(str(file)).load_history_strings()) == left
     assert file.stat().st_mode & 0o777 == 0o600

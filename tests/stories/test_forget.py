@@ -10,6 +10,7 @@ from segue.core.messages import Stone, Summary
 from segue.core.settings import Deletions, GatewaySettings, Retention
 from segue.core.transcripts import Role
 from segue.runtime.forgetting import Retaining
+from segue.runtime.lifecycle.failures import Failures
 from segue.runtime.retrying import Patient
 from segue.testing import Matrix, Pause, ScriptedAgent, Signal
 from tests.drills.remains import remains
@@ -212,7 +213,7 @@ async def test_a_session_is_forgotten_so_many_days_after_its_last_message(square
         await square.says("something that stays")
         kept = await square.session()
         square.passes(31 * 86400)
-        looking = Retaining(Patient(square.store.driver), replace(settings, accounts={}), square.clock)
+        looking = Retaining(Patient(square.store.driver), replace(settings, accounts={}), square.clock, Failures())
         assert await looking.once() == 1
         await cleaned(square)
         assert await remains(square.where, CANARY) == []

@@ -25,7 +25,7 @@ from segue.database.transactions import (
     unheeded,
     went_on,
 )
-from segue.errors import OutcomeUnknown, StoreUnreachable
+from segue.errors import OutcomeUnknown, StoreClosed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -124,7 +124,7 @@ class Postgres:
     async def _settle(self, begin: str, probe: Probe, transaction: Callable[[], Transaction[Any]], pool: "Pool") -> Any:
         """Run it until it gets through: again if somebody came between, once more if its connection broke."""
         if self._closing.is_set():
-            raise StoreUnreachable(f"{self._server.place} was closed. Open it again.")
+            raise StoreClosed(f"{self._server.place} was closed. Open it again.")
         self._running += 1
         breaks = 0
         try:

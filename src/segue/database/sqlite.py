@@ -25,7 +25,7 @@ from segue.database.sqlite_log import LogFolder
 from segue.database.sqlite_threads import Desk, Inline, Job, Threads
 from segue.database.statements import SQLITE, Compiled, compile_for, migrations
 from segue.database.transactions import ATTEMPTS, Moved, Steps, never_settled, refuse_unsound, unheeded, went_on
-from segue.errors import OutcomeUnknown, StoreUnreachable
+from segue.errors import OutcomeUnknown, StoreClosed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -104,7 +104,7 @@ class Sqlite:
 
     def _submit(self, desk: Desk, job: Job) -> asyncio.Future[Any]:
         if self._closed:
-            raise StoreUnreachable(f"{self._file.path} was closed. Open it again.")
+            raise StoreClosed(f"{self._file.path} was closed. Open it again.")
         desk.submit(job)
         return job.future
 

@@ -16,12 +16,13 @@ from segue.changes.forgetting.cleaning import Forgetting, LeftMessage
 from segue.changes.forgetting.erasure import Cause, Removed
 from segue.changes.forgetting.extent import TimeRun
 from segue.core.contracts.adapters import Adapter, DeletesMessages
-from segue.core.contracts.database import Clock, Driver
+from segue.core.contracts.database import Clock
 from segue.core.contracts.files import FILES, RESULTS, FileStore
 from segue.core.settings import GatewaySettings
 from segue.core.values import Moment
-from segue.errors import SendError, StoreError
+from segue.errors import SendError
 from segue.runtime.files.leftovers import Leftovers
+from segue.runtime.lifecycle.failures import Failures, ItemGuard
 from segue.runtime.replica import Pause
 from segue.runtime.retrying import Patient
 from segue.runtime.schedules import result_path
@@ -46,16 +47,18 @@ class Cleaner:
 
     def __init__(
         self,
-        driver: Driver,
+        store: Patient,
         adapters: Adapters,
         settings: GatewaySettings,
         clock: Clock,
-        forget: Callable[[], None],
+        failures: Failures,
+        forget: Callable[[], None] = lambda: None,
         swept: Callable[[int], None] = lambda _: None,
         files: FileStore | None = None,
     ) -> None:
-        self._driver = driver
-        self._store = Patient(driver)
+        self._store = store
+        self._failures = failures
+        self._guard = ItemGuard("Cleaning up after a /forget", failures)
         self._adapters = adapters
         self._data = Path(settings.data) if settings.data else None
         self._files = files
@@ -79,8 +82,13 @@ class Cleaner:
             self._known = newest
             self._forget()
         done = 0
-        for forgetting in await self._store.read(cleaning.to_clean, _BATCH):
+
+        async def clean(forgetting: Forgetting) -> None:
+            nonlocal done
             done += await self._clean(forgetting)
+
+        found = await self._store.read(cleaning.to_clean, _BATCH + self._guard.postponed)
+        await self._guard.for_each_item(found, clean, lambda forgetting: str(forgetting.id))
         return done
 
     async def _clean(self, forgetting: Forgetting) -> bool:
@@ -89,17 +97,13 @@ class Cleaner:
         taken, found = forgetting.took, await self._store.read(cleaning.standing, forgetting.id)
         standing = [message for message in found if not await self._delete(message)]
         await asyncio.to_thread(self._drop_typed, forgetting)
-        try:
-            await self._drop_results(taken.work, taken.schedules)
-            if not await self._drop_files(taken.files, forgetting.at):
-                return False
-            if not await self._driver.scrub():
-                log.info("what was forgotten is cleaned once nobody reads the database as it was before")
-                return False
-        except StoreError as error:
-            log.warning("what was forgotten can't be cleaned up yet: %s", error)
+        await self._drop_results(taken.work, taken.schedules)
+        if not await self._drop_files(taken.files, forgetting.at):
             return False
-        receipt = receipt_of(forgetting, taken, standing, self._driver.copies)
+        if not await self._store.driver.scrub():
+            log.info("what was forgotten is cleaned once nobody reads the database as it was before")
+            return False
+        receipt = receipt_of(forgetting, taken, standing, self._store.driver.copies)
         return await self._store.write(cleaning.done, forgetting, receipt, self._clock())
 
     async def _delete(self, message: LeftMessage) -> bool:
@@ -109,7 +113,8 @@ class Cleaner:
             return False
         try:
             async with asyncio.timeout(_CALL):
-                await adapter.delete(message.address, message.message)
+                with self._failures.adapter_call(adapter.platform, adapter.account, "deleting a message"):
+                    await adapter.delete(message.address, message.message)
         except (SendError, TimeoutError) as error:
             log.warning("a forgotten message of %s stands: %s", message.address.platform, type(error).__name__)
             return False
@@ -155,10 +160,11 @@ class Cleaner:
 class Retaining:
     """Forgets what the host keeps no longer; any number of replicas may look, each session goes once."""
 
-    def __init__(self, store: Patient, settings: GatewaySettings, clock: Clock) -> None:
+    def __init__(self, store: Patient, settings: GatewaySettings, clock: Clock, failures: Failures) -> None:
         self._store = store
         self._settings = settings
         self._clock = clock
+        self._guard = ItemGuard("Retention of a session", failures)
 
     async def run(self) -> None:
         """Look once an hour until cancelled; where all is kept for ever there is nothing to look for."""
@@ -169,9 +175,13 @@ class Retaining:
     async def once(self) -> int:
         """Look at every session that may be due; returns how many were forgotten."""
         forgotten, after, at = 0, "", self._clock()
+
+        async def look(session: retention.Unused) -> None:
+            nonlocal forgotten
+            forgotten += await self._store.write(retention.look, session, self._settings, at)
+
         while found := await self._store.read(retention.unused, at - retention.DAY, after, _PAGE):
-            for session in found:
-                forgotten += await self._store.write(retention.look, session, self._settings, at)
+            await self._guard.for_each_item(found, look, lambda session: session.id)
             after = found[-1].id
         return forgotten
 

@@ -11,16 +11,12 @@ from typing import Any, Self
 
 from segue.agents.builtin.agent import Builtin
 from segue.agents.given import Given, as_agents
-from segue.changes import audit
 from segue.changes.accept import FrontDoor
 from segue.changes.commands import Commands
-from segue.changes.exchange import letters, questions
 from segue.changes.exchange.handoffs import OpeningSequel
 from segue.changes.exchange.planner import Planner
-from segue.changes.people import browsers, codes, grants, strangers, tokens
+from segue.changes.people import grants
 from segue.changes.people.access import Access
-from segue.changes.places import merges
-from segue.changes.sessions import search
 from segue.core.accounts import Health, Reach
 from segue.core.commands import SPECS, Spec
 from segue.core.contracts.adapters import Accept, Accepted, Adapter, Arrived, Files, HasTroubles, TakesWebhooks
@@ -36,16 +32,20 @@ from segue.core.values import PersonId, SessionId
 from segue.core.windows import PROGRAM, ShowsWindows
 from segue.database.none import Absent
 from segue.database.transactions import unheeded
-from segue.errors import Fenced
+from segue.errors import Fenced, StoreError
 from segue.runtime.files.delivery import Exporting
 from segue.runtime.files.folder import Folder
 from segue.runtime.forgetting import Cleaner, Retaining
 from segue.runtime.handoffs import Handoffs
 from segue.runtime.inbox import Inbox
+from segue.runtime.indexing import SearchIndexer
 from segue.runtime.intake import Life, OwnLocker, lines_of
 from segue.runtime.invitations import Invitation, Inviting
+from segue.runtime.lifecycle.failures import Failures
+from segue.runtime.lifecycle.supervisor import Loop, Supervisor
 from segue.runtime.outbox import Outbox
 from segue.runtime.parts import Ground
+from segue.runtime.pruning import Pruner
 from segue.runtime.replica import Replica
 from segue.runtime.resets import Sweep
 from segue.runtime.retrying import Patient
@@ -72,9 +72,8 @@ from segue.store import Store, fresh_ids
 
 log = logging.getLogger(__name__)
 
-_INDEX_PACE = 1.0
-_INDEX_BATCH = 64
-_FORGET_PACE = 600.0
+_LEAVING = 5.0
+"""Seconds that a gateway that stops takes beside the grace of its turns: then it leaves what is not done."""
 
 
 class Gateway:
@@ -106,6 +105,8 @@ class Gateway:
         self._ids = fresh_ids(clock)
         self._adapters = {(adapter.platform, adapter.account): adapter for adapter in adapters}
         self._patient = Patient(self.store.driver, self.metrics.store_failed)
+        self._failures = Failures(self.metrics.failed)
+        self._supervisor = Supervisor(self._failures)
         self._replica = Replica(self._patient, self._ids, self.settings.lease)
         ground = Ground(
             self._patient,
@@ -119,6 +120,7 @@ class Gateway:
             self.watches,
             probe,
             OpeningSequel(self.settings.handoff),
+            self._failures,
         )
         planner = Planner(self._places(), self.settings)
         self._messages = Messages(ground)
@@ -130,17 +132,14 @@ class Gateway:
         self.programs = self._served(ground, box)
         access = Access(self.settings, self._ids)
         self._inbox = Inbox(self.store.driver, ground, self._turns, self._door(access))
-        self._inviting = Inviting(self.store.driver, self._adapters, clock)
-        self._watched = Watched(self._patient, adapters, self._replica, self.settings.poll)
+        self._inviting = Inviting(self.store.driver, self._adapters, clock, self._failures)
         self._handoffs = Handoffs(ground)
-        self._titles = ThreadTitles(ground, lambda: self.accounts)
         file_store = files if isinstance(files, FileStore) else _folder_of(self.settings)
-        self._schedules = Schedules(self._patient, planner, self.settings, access.still, clock, file_store)
-        self._watchdog = Watchdog(self.metrics)
-        self._sweep = Sweep(self._patient, self.agents, self.settings, clock, self._ids)
+        self._schedules = Schedules(ground, planner, access.still, file_store)
+        self._sweep = Sweep(self._patient, self.agents, self.settings, clock, self._ids, self._failures)
         self._lives = self._connected()
         self._cleaner, self._soundness = self._made_cleaner(file_store), Soundness(self.store.driver)
-        self._ears = self._listeners()
+        self._ears = self._listeners(ThreadTitles(ground, lambda: self.accounts))
         self._spawned: set[asyncio.Task[None]] = set()
         self._main: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] | None = None
@@ -168,10 +167,10 @@ class Gateway:
         )
 
     def _made_cleaner(self, files: FileStore | None) -> Cleaner:
-        driver, metrics = self.store.driver, self.metrics
-        return Cleaner(driver, self._adapters, self.settings, self._clock, self._let_go, metrics.swept, files)
+        about = self._adapters, self.settings, self._clock, self._failures
+        return Cleaner(self._patient, *about, self._let_go, self.metrics.swept, files)
 
-    def _listeners(self) -> Mapping[str, Callable[[str], None]]:
+    def _listeners(self, thread_titles: ThreadTitles) -> Mapping[str, Callable[[str], None]]:
         """Connect wake-ups to the parts that hear them, and gauges to the figures that they read."""
         self.metrics.watch(
             running=lambda: self._turns.running,
@@ -191,8 +190,8 @@ class Gateway:
             Topic.LOOK: self._look,
             Topic.ASKED: lambda _: self.watches.tell(Topic.ASKED, SomethingAsked()),
             Topic.NOTED: self.metrics.noted,
-            Topic.NAMED: lambda session: self._spawn(self._titles.tell(SessionId(session))),
-            Topic.BEGUN: lambda person: self._spawn(self._sweep.bound(PersonId(person))),
+            Topic.NAMED: lambda session: self._spawn("A thread's title", thread_titles.tell(SessionId(session))),
+            Topic.BEGUN: lambda person: self._spawn("Closing old sessions", self._sweep.bound(PersonId(person))),
         }
 
     def _toolbox(self, ground: Ground, planner: Planner, prompt: Prompt) -> Toolbox:
@@ -227,18 +226,22 @@ class Gateway:
         if main is None:
             return
         self._turns.open = False
-        await self._inbox.close(self.settings.grace)
-        await self._turns.drain(self.settings.grace)
+        grace, moment = self.settings.grace, min(self.settings.grace, 2.0)
+        until = asyncio.get_running_loop().time() + grace + _LEAVING
+        await _by(until, self._inbox.close(grace))
+        await _by(until, self._turns.drain(grace))
         # What was just answered gets a moment to be sent.
-        await asyncio.gather(*(outbox.flush(min(self.settings.grace, 2.0)) for outbox in self._outboxes.values()))
-        main.cancel()
-        await asyncio.wait([main])
+        await _by(until, *(outbox.flush(moment) for outbox in self._outboxes.values()))
+        # A database that is gone is waited for no more: the others take over when the lease ends.
+        self._patient.close()
+        await self._supervisor.stop(main, _LEAVING)
         # A claim that was on its way may have brought something.
-        await self._turns.drain(0.0)
+        await _by(asyncio.get_running_loop().time() + _LEAVING, self._turns.drain(0.0))
+        for task in self._spawned:
+            task.cancel()
         if self._unlisten is not None:
             self._unlisten()
-        with contextlib.suppress(TimeoutError):
-            # A database that is gone takes no farewell; the others find out when the lease ends.
+        with contextlib.suppress(TimeoutError, StoreError):
             async with asyncio.timeout(self.settings.lease):
                 await self._replica.leave()
 
@@ -310,7 +313,7 @@ class Gateway:
     def problems(self) -> list[str]:
         """The troubles that keep it from its work now."""
         broken = [f"{name} {health.words}" for name, health in self.accounts.items() if health.reach is Reach.BROKEN]
-        found = [self._patient.trouble, self._soundness.trouble, *broken]
+        found = [self._patient.trouble, self._soundness.trouble, *broken, *self._failures.problems]
         if self._main is not None and self._main.done():
             found.append("The gateway has stopped. See its log for why.")
         if self._inbox.open and self._inbox.overloaded:
@@ -329,60 +332,38 @@ class Gateway:
         """Do everything at once; under a new id again if this replica was taken for dead."""
         while True:
             try:
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(self._replica.beat(), name="beat")
-                    group.create_task(self._watchdog.run(), name="watchdog")
-                    group.create_task(self._soundness.run(), name="soundness")
-                    group.create_task(self._turns.claim(), name="claim")
-                    group.create_task(self._stranded.run(), name="stranded")
-                    group.create_task(self._index(), name="index")
-                    group.create_task(self._forget(), name="forget")
-                    group.create_task(self._cleaner.run(), name="cleaner")
-                    if self._cleaner.leftovers is not None:
-                        group.create_task(self._cleaner.leftovers.run(), name="leftovers")
-                    group.create_task(self._inbox.run(), name="letters")
-                    group.create_task(Retaining(self._patient, self.settings, self._clock).run(), name="retention")
-                    group.create_task(self._messages.sweep(), name="answers")
-                    group.create_task(self._sweep.run(), name="sweep")
-                    group.create_task(self._schedules.run(), name="schedules")
-                    group.create_task(self._handoffs.run(), name="handoffs")
-                    group.create_task(self._watched.run(), name="windows")
-                    for outbox in self._outboxes.values():
-                        group.create_task(outbox.run(), name="outbox")
-                    for life in self._lives:
-                        group.create_task(life.run(), name=life.name)
+                await self._supervisor.run(self._loops())
             except* Fenced:
-                log.warning("this replica was taken for dead; it goes on under a new id")
+                log.warning("lost the lease after missed heartbeats; rejoining under a new replica id")
                 await self._turns.drain(0.0)
-                await self._replica.join()
+                await self._supervisor.supervised(Loop("join", self._replica.join))
 
-    async def _index(self) -> None:
-        """Make what was said findable, behind the turns."""
-        while True:
-            batches = await self._patient.read(search.unindexed, _INDEX_BATCH)
-            if batches:
-                await self._patient.write(search.index, batches)
-            else:
-                await asyncio.sleep(_INDEX_PACE)
-
-    async def _forget(self) -> None:
-        """Forget what decides nothing any more: keys of arrivals, codes, tokens, questions, old refusals, strangers."""
-        while True:
-            while await self._patient.write(letters.forget, self._clock()):
-                """Until none is left, a batch at a time: others go on between."""
-            for platform, account in self._adapters:
-                await self._patient.write(letters.forget_strangers, account_key(platform, account), self._clock())
-            await self._patient.write(codes.forget, self._clock())
-            await self._patient.write(questions.expire, self._clock())
-            await self._patient.write(audit.forget, self._clock())
-            await self._patient.write(browsers.forget, self._clock())
-            await self._patient.write(tokens.forget, self._clock())
-            after = await self._patient.write(strangers.forget, "", self.settings.hosts, self._clock())
-            while after:
-                after = await self._patient.write(strangers.forget, after, self.settings.hosts, self._clock())
-            while unspoken := await self._patient.read(merges.unspoken, self._clock()):
-                await self._patient.write(merges.forget, unspoken, self._clock())
-            await asyncio.sleep(_FORGET_PACE)
+    def _loops(self) -> list[Loop]:
+        watched = Watched(self._patient, self.adapters, self._replica, self.settings.poll)
+        pruner = Pruner(self._patient, self._adapters, self.settings, self._clock, self._failures)
+        retaining = Retaining(self._patient, self.settings, self._clock, self._failures)
+        leftovers = [Loop("leftovers", self._cleaner.leftovers.run)] if self._cleaner.leftovers is not None else []
+        outboxes = [Loop(f"outbox of {'.'.join(account)}", box.run) for account, box in self._outboxes.items()]
+        return [
+            Loop("beat", self._replica.beat),
+            Loop("watchdog", Watchdog(self.metrics).run),
+            Loop("soundness", self._soundness.run),
+            Loop("claim", self._turns.claim),
+            Loop("stranded", self._stranded.run),
+            Loop("index", SearchIndexer(self._patient, self._failures).run),
+            Loop("prune", pruner.run),
+            Loop("cleaner", self._cleaner.run),
+            *leftovers,
+            Loop("letters", self._inbox.run),
+            Loop("retention", retaining.run),
+            Loop("answers", self._messages.sweep),
+            Loop("resets", self._sweep.run),
+            Loop("schedules", self._schedules.run),
+            Loop("handoffs", self._handoffs.run),
+            Loop("windows", watched.run),
+            *outboxes,
+            *(Loop(life.name, life.run) for life in self._lives),
+        ]
 
     def _let_go(self) -> None:
         """Let go of the words that are kept in memory: something was forgotten."""
@@ -419,12 +400,30 @@ class Gateway:
         self._look(session)
 
     def _look(self, session: str) -> None:
-        self._spawn(self._turns.look(SessionId(session)))
+        self._spawn("A look at a running turn", self._turns.look(SessionId(session)))
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+    def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside the loops; it ends with the gateway."""
+        task = asyncio.create_task(work, name=name)
         self._spawned.add(task)
-        task.add_done_callback(self._spawned.discard)
+        task.add_done_callback(self._spawn_ended)
+
+    def _spawn_ended(self, task: asyncio.Task[None]) -> None:
+        self._spawned.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
+            self._failures.worked(task.get_name())
+        elif isinstance(error, Exception):
+            self._failures.failed(task.get_name(), error)
+
+
+async def _by(deadline: float, *steps: Coroutine[Any, Any, object]) -> None:
+    """Do these steps of a stop, but no longer than to the deadline."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout_at(deadline):
+            await asyncio.gather(*steps)
 
 
 def _folder_of(settings: GatewaySettings) -> FileStore | None:

@@ -9,6 +9,7 @@ import logging
 from functools import partial
 
 from segue.changes.exchange import handoffs
+from segue.changes.exchange.handoffs import Unclaimed
 from segue.changes.places.destinations import must_be_known
 from segue.core.contracts.adapters import OpensThreads
 from segue.core.contracts.probes import Point
@@ -18,6 +19,7 @@ from segue.core.lanes import Address, Place, opened_in
 from segue.core.messages import Opening
 from segue.core.windows import ShowsWindows
 from segue.errors import Fenced, Invalid, Refused, SendLater, SendNever, SendUnsure
+from segue.runtime.lifecycle.failures import ItemGuard
 from segue.runtime.parts import Ground
 from segue.runtime.replica import Pause
 from segue.runtime.threads import open_thread
@@ -33,12 +35,15 @@ class Handoffs:
     """Drives the handoffs to the accounts that this replica speaks for."""
 
     def __init__(self, ground: Ground) -> None:
+        self._ground = ground
         self._store = ground.store
         self._adapters = ground.adapters
         self._replica = ground.replica
         self._settings = ground.settings
         self._clock = ground.clock
         self._probe = ground.probe
+        self._failures = ground.failures
+        self._guard = ItemGuard("A handoff", ground.failures)
         self._driving: dict[str, asyncio.Task[None]] = {}
         self.wake = Pause(ground.settings.poll)
 
@@ -57,16 +62,19 @@ class Handoffs:
                 await asyncio.wait(tasks)
 
     async def _take(self) -> None:
-        for unclaimed in await self._store.read(handoffs.unclaimed, self._replica.id):
-            id = unclaimed.id
-            if id in self._driving or not self._reaches(unclaimed.destination):
-                continue
-            patience, at = self._settings.handoff, self._clock()
-            driven = await self._store.write(handoffs.claim, id, self._replica.id, patience, at)
-            if driven is not None:
-                self._probe(Point.HANDOFF_CLAIMED)
-                task = self._driving[id] = asyncio.create_task(self._drive(driven), name=f"handoff {id}")
-                task.add_done_callback(partial(self._ended, id))
+        found = await self._store.read(handoffs.unclaimed, self._replica.id)
+        await self._guard.for_each_item(found, self._claim, lambda unclaimed: unclaimed.id)
+
+    async def _claim(self, unclaimed: Unclaimed) -> None:
+        id = unclaimed.id
+        if id in self._driving or not self._reaches(unclaimed.destination):
+            return
+        patience, at = self._settings.handoff, self._clock()
+        driven = await self._store.write(handoffs.claim, id, self._replica.id, patience, at)
+        if driven is not None:
+            self._probe(Point.HANDOFF_CLAIMED)
+            task = self._driving[id] = asyncio.create_task(self._drive(driven), name=f"handoff {id}")
+            task.add_done_callback(partial(self._ended, id))
 
     def _reaches(self, destination: Address) -> bool:
         """Whether this replica can open something there; a terminal or a page is open in one process only."""
@@ -74,9 +82,9 @@ class Handoffs:
         return adapter is not None and (not isinstance(adapter, ShowsWindows) or adapter.watched(destination.chat))
 
     def _ended(self, id: str, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()):
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
             # It would fail again in the same way: its time ends it.
-            log.error("a handoff failed in a way that nobody foresaw", exc_info=error)
+            self._failures.failed("A handoff", error, id)
         else:
             del self._driving[id]
 
@@ -124,12 +132,14 @@ class Handoffs:
         named = driven.title or UNTITLED, f"handoff/{found.id}"
         try:
             patience = min(_OPENING, self._settings.handoff.progress)
-            thread = await open_thread(adapter, found.destination, named, self._replica, patience)
+            thread = await open_thread(adapter, found.destination, named, self._ground, patience)
         except SendNever as error:
             log.info("%s opens no thread: %s", found.place, error)
             return there
         return opened_in(there, thread)
 
     async def _sweep(self) -> None:
-        for id in await self._store.read(handoffs.overdue, self._clock()):
+        async def expire(id: str) -> None:
             await self._store.write(handoffs.expire, id, self._clock())
+
+        await self._guard.for_each_item(await self._store.read(handoffs.overdue, self._clock()), expire, str)

@@ -22,7 +22,7 @@ from segue.core.contracts.adapters import (
 )
 from segue.core.contracts.lockers import Thing
 from segue.core.lanes import account_key
-from segue.errors import Disconnected, Fenced, Invalid
+from segue.errors import Disconnected, Fenced, Invalid, StoreError
 from segue.runtime.cancelling import surely
 from segue.runtime.replica import Pause, Replica
 from segue.runtime.retrying import Patient
@@ -118,7 +118,10 @@ class Life:
     async def _leave(self) -> None:
         adapter = self._adapter
         if adapter.connection is Connection.ONE:
-            await self._store.write(replicas.leave_connection, adapter.platform, self._held, self._replica.id)
+            try:
+                await self._store.write(replicas.leave_connection, adapter.platform, self._held, self._replica.id)
+            except StoreError as error:
+                log.info("the connection of %s is free once this replica's lease is over: %s", self.name, error)
 
 
 def lines_of(adapter: Adapter) -> Sequence[str]:

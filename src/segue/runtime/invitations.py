@@ -1,5 +1,6 @@
 """Invitations: a code that lets somebody in on another platform, links them and brings the conversation along."""
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -14,8 +15,12 @@ from segue.core.people import RANDOMNESS, make_code
 from segue.core.values import Value
 from segue.core.windows import ShowsWindows
 from segue.errors import SendError
+from segue.runtime.lifecycle.failures import Failures
 
 log = logging.getLogger(__name__)
+
+_CALL = 10.0
+"""Seconds that a platform has to make a link: somebody waits for the code."""
 
 
 class Invitation(Value, frozen=True):
@@ -35,11 +40,13 @@ class Inviting:
         driver: Driver,
         adapters: Mapping[tuple[str, str], Adapter],
         clock: Clock,
+        failures: Failures,
         randomness: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self._driver = driver
         self._adapters = adapters
         self._clock = clock
+        self._failures = failures
         self._randomness = randomness
 
     async def invite(self, lane: Lane, person: Person) -> Invitation | None:
@@ -54,7 +61,10 @@ class Inviting:
         for account, adapter in others.items():
             if isinstance(adapter, HasStartLinks):
                 try:
-                    links[shown(*account)] = await adapter.start_link(code)
-                except SendError as error:
-                    log.info("%s gives no start link now: %s", shown(*account), error)
+                    async with asyncio.timeout(_CALL):
+                        with self._failures.adapter_call(*account, "making a start link"):
+                            links[shown(*account)] = await adapter.start_link(code)
+                except (SendError, TimeoutError) as error:
+                    why = str(error) or "no answer came in time"
+                    log.info("%s gives no start link now: %s", shown(*account), why)
         return Invitation(code, links, tuple(shown(*account) for account in others if shown(*account) not in links))

@@ -143,8 +143,13 @@ class Outbox:
         finally:
             for call in self._before.values():
                 call.cancel()
-            if self._calls:
-                await asyncio.wait(self._calls)
+            try:
+                if self._calls:
+                    await asyncio.wait(self._calls)
+            finally:
+                # There are some left only if this was cancelled once more: the database hangs, too.
+                for sending in self._calls:
+                    sending.cancel()
 
     @property
     def free(self) -> bool:

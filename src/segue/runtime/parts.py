@@ -8,6 +8,7 @@ from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.database import Clock, Ids
 from segue.core.contracts.probes import Probe
 from segue.core.settings import GatewaySettings
+from segue.runtime.lifecycle.failures import Failures
 from segue.runtime.replica import Replica
 from segue.runtime.retrying import Patient
 from segue.runtime.telemetry.metrics import Metrics
@@ -31,4 +32,5 @@ class Ground:
     watches: Watches
     probe: Probe
     sequel: Sequel
+    failures: Failures
     lent: Lent = field(default_factory=Lent)

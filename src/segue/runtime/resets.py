@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -13,8 +13,9 @@ from segue.core.contracts.agents import Agent, EndsSessions, KeepsNotes
 from segue.core.contracts.database import Clock, Ids
 from segue.core.messages import Parting, Parts
 from segue.core.settings import GatewaySettings
-from segue.core.values import PersonId
+from segue.core.values import PersonId, SessionId
 from segue.errors import Refused
+from segue.runtime.lifecycle.failures import Failures, ItemGuard
 from segue.runtime.retrying import Patient
 
 log = logging.getLogger(__name__)
@@ -29,9 +30,16 @@ class Sweep:
     """Looks at the sessions that may be over; any number of replicas may, none of them ends a session twice."""
 
     def __init__(
-        self, store: Patient, agents: Mapping[str, Agent], settings: GatewaySettings, clock: Clock, ids: Ids
+        self,
+        store: Patient,
+        agents: Mapping[str, Agent],
+        settings: GatewaySettings,
+        clock: Clock,
+        ids: Ids,
+        failures: Failures,
     ) -> None:
         self._store = store
+        self._guard = ItemGuard("The reset of a session", failures)
         self._allowing = Allowing(settings)
         self._ids = ids
         self._policies = settings.routing.resets
@@ -65,9 +73,14 @@ class Sweep:
 
     async def once(self) -> int:
         """Look at all that may be over by now; returns how many sessions were asked their last turn."""
-        asked = 0
-        while found := await self._store.read(resets.to_look_at, at := self._clock(), _BATCH):
-            for session in found:
-                if await self._store.write(resets.look, session, self._policies, self._words, at, self._opens):
-                    asked += 1
+        asked, opens = 0, self._opens
+
+        async def look(session: SessionId) -> None:
+            nonlocal asked
+            asked += await self._store.write(resets.look, session, self._policies, self._words, self._clock(), opens)
+
+        async def over(count: int) -> Sequence[SessionId]:
+            return await self._store.read(resets.to_look_at, self._clock(), count)
+
+        await self._guard.exhaust(over, _BATCH, look, str)
         return asked

@@ -1,6 +1,7 @@
 """A store that can't now is asked again: for work that is fenced, so that it can't come too late."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,8 +39,14 @@ class Patient:
         """Writes whose outcome nobody here knows yet."""
         self.unheard: Callable[[], None] = _unwatched
         """Called when a commit may have happened that nobody heard of."""
+        self._closed = asyncio.Event()
         self.refused = 0
         """Writes that came too late: what they were about is held by another replica."""
+
+    @property
+    def driver(self) -> Driver:
+        """The store itself, for what is never retried."""
+        return self._driver
 
     @property
     def trouble(self) -> str:
@@ -59,6 +66,10 @@ class Patient:
         finally:
             self.under_way.discard(write)
 
+    def close(self) -> None:
+        """Wait for the store no more: from now on its errors are raised at once."""
+        self._closed.set()
+
     async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run it until the store takes it."""
         with self.writing():
@@ -76,7 +87,7 @@ class Patient:
                 self._writing = self._heard(error)
                 if isinstance(error, OutcomeUnknown):
                     self.unheard()
-                await asyncio.sleep(wait)
+                await self._pause(wait, error)
                 wait = min(wait * 2, _LONGEST)
             else:
                 self._writing = self._reading = ""
@@ -90,14 +101,22 @@ class Patient:
                 answer = await self._driver.read(transaction, *args, **kwargs)
             except PASSING as error:
                 self._reading = self._heard(error)
-                await asyncio.sleep(wait)
+                await self._pause(wait, error)
                 wait = min(wait * 2, _LONGEST)
             else:
                 self._reading = ""
                 return answer
 
+    async def _pause(self, seconds: float, error: Exception) -> None:
+        """Wait until the next try; raises the error if there is none any more."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._closed.wait()
+        if self._closed.is_set():
+            raise error
+
     def _heard(self, error: Exception) -> str:
         self._failed(error)
         if self.trouble != str(error):
-            log.warning("the store can't now, and is asked again: %s", error)
+            log.warning("database unavailable, retrying: %s", error)
         return str(error)

@@ -1,7 +1,6 @@
 """Scheduled work: run when it is due, its answers brought to where they belong."""
 
-import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -9,15 +8,11 @@ from segue.changes.exchange import schedules
 from segue.changes.exchange.planner import Planner
 from segue.changes.exchange.schedules import Schedule, Still, Time, Unkept
 from segue.core import schedules as times
-from segue.core.contracts.database import Clock
 from segue.core.contracts.files import RESULTS, FileStore
-from segue.core.settings import GatewaySettings
 from segue.core.values import Moment
-from segue.errors import StoreError
+from segue.runtime.lifecycle.failures import ItemGuard
+from segue.runtime.parts import Ground
 from segue.runtime.replica import Pause
-from segue.runtime.retrying import Patient
-
-log = logging.getLogger(__name__)
 
 _BATCH = 100
 
@@ -25,21 +20,15 @@ _BATCH = 100
 class Schedules:
     """Runs scheduled work when it is due; any number of replicas may, each time is one turn."""
 
-    def __init__(
-        self,
-        store: Patient,
-        planner: Planner,
-        settings: GatewaySettings,
-        still: Still,
-        clock: Clock,
-        files: FileStore | None,
-    ) -> None:
-        self._store = store
+    def __init__(self, ground: Ground, planner: Planner, still: Still, files: FileStore | None) -> None:
+        self._store = ground.store
+        self._due = ItemGuard("Scheduled work", ground.failures)
+        self._results = ItemGuard("A result of scheduled work", ground.failures)
         self._still = still
         self._planner = planner
         self._files = files
-        self._clock = clock
-        self.wake = Pause(settings.poll)
+        self._clock = ground.clock
+        self.wake = Pause(ground.settings.poll)
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -50,10 +39,15 @@ class Schedules:
     async def once(self) -> int:
         """Run what is due by now, and store the results of what was answered; returns how many turns were queued."""
         queued = 0
-        while found := await self._store.read(schedules.due, at := self._clock(), _BATCH):
-            for schedule in found:
-                if await self._run(schedule, at):
-                    queued += 1
+
+        async def run(schedule: Schedule) -> None:
+            nonlocal queued
+            queued += await self._run(schedule, self._clock())
+
+        async def due(count: int) -> Sequence[Schedule]:
+            return await self._store.read(schedules.due, self._clock(), count)
+
+        await self._due.exhaust(due, _BATCH, run, lambda schedule: schedule.id)
         if self._files is not None:
             await self._store_results(self._files)
         return queued
@@ -70,14 +64,12 @@ class Schedules:
         return await self._store.write(schedules.run, schedule, time, to, note, self._still, at)
 
     async def _store_results(self, files: FileStore) -> None:
-        for run in await self._store.read(schedules.unkept, _BATCH):
-            try:
-                await files.put(result_path(run.schedule, run.due, run.zone), _result(run))
-            except StoreError as error:
-                # It stays on the list, and is stored when the disk or the database takes it.
-                log.warning("the result of scheduled work %s can't be stored: %s", run.schedule, error)
-                return
+        async def store(run: Unkept) -> None:
+            await files.put(result_path(run.schedule, run.due, run.zone), _result(run))
             await self._store.write(schedules.keep, run, self._clock())
+
+        found = await self._store.read(schedules.unkept, _BATCH + self._results.postponed)
+        await self._results.for_each_item(found, store, lambda run: f"{run.schedule} {run.due}")
 
 
 def result_path(schedule: str, due: Moment, zone: str) -> str:

@@ -10,9 +10,8 @@ from segue.core.accounts import Health, Reach
 from segue.core.contracts.adapters import OpensThreads, RenamesThreads
 from segue.core.lanes import Address
 from segue.core.values import SessionId
-from segue.errors import SendError, SendLater, SendNever, SendUnsure
+from segue.errors import SendError, SendLater, SendUnsure
 from segue.runtime.parts import Ground
-from segue.runtime.replica import Replica
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +21,7 @@ _PAUSE = 0.5
 
 
 async def open_thread(
-    adapter: OpensThreads, around: Address, named: tuple[str, str], replica: Replica, patience: float, tries: int = 0
+    adapter: OpensThreads, around: Address, named: tuple[str, str], ground: Ground, patience: float, tries: int = 0
 ) -> Address:
     """A new thread by its title and key, asked for again while the platform can't: the same key is the same thread.
 
@@ -34,8 +33,9 @@ async def open_thread(
         async with asyncio.timeout(patience):
             for number in count(1):
                 try:
-                    async with replica.calling(_CALL):
-                        return await adapter.open_thread(around, *named)
+                    async with ground.replica.calling(_CALL):
+                        with ground.failures.adapter_call(around.platform, around.account, "opening a thread"):
+                            return await adapter.open_thread(around, *named)
                 except (SendLater, SendUnsure) as error:
                     said = error
                 except TimeoutError:
@@ -47,13 +47,6 @@ async def open_thread(
                 )
     except TimeoutError:
         log.info("%s.%s opened no thread in time", around.platform, around.account)
-    except SendNever:
-        raise
-    except Exception as error:  # the adapter isn't ours: a bug of its own must not keep the conversation
-        log.exception(
-            "%s.%s can't open a thread, in a way that its adapter doesn't name", around.platform, around.account
-        )
-        raise SendNever("its adapter failed, as the log says") from error
     raise said or SendUnsure("it didn't answer in time")
 
 
@@ -65,6 +58,7 @@ class ThreadTitles:
 
     def __init__(self, ground: Ground, health: Callable[[], Mapping[str, Health]]) -> None:
         self._store = ground.store
+        self._failures = ground.failures
         self._health = health
         self._adapters = {key: one for key, one in ground.adapters.items() if isinstance(one, RenamesThreads)}
 
@@ -79,7 +73,8 @@ class ThreadTitles:
                 continue
             try:
                 async with asyncio.timeout(_CALL):
-                    await adapter.rename(thread, title)
+                    with self._failures.adapter_call(thread.platform, thread.account, "renaming a thread"):
+                        await adapter.rename(thread, title)
             except (SendError, TimeoutError) as error:
                 log.info("a thread keeps its title: %s", str(error) or "no answer came in time")
 

@@ -1,3 +1,4 @@
+import asyncio
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -115,4 +116,5 @@ async def test_facts_of_the_audit_are_counted_once_committed(tmp_path: Path) -> 
     async with gateway_on(tmp_path, EchoAgent()) as gateway:
         for id in ("m1", "m2"):
             await gateway.accept(Arrival(Place(address, Kind.DM), id, eve, (Text("hello"),), 0.0))
+        await asyncio.sleep(0)  # wake-ups come right after the answer
         assert figure(gateway.metrics, "segue_audit_total", event="refused") == 2

@@ -14,7 +14,10 @@ from segue.cli.host import config_here, file_store, opened
 from segue.cli.output import awaited, printable
 from segue.config import Fetch
 from segue.core.settings import GatewaySettings
+from segue.errors import SegueError
 from segue.runtime.forgetting import Cleaner
+from segue.runtime.lifecycle.failures import Failures
+from segue.runtime.retrying import Patient
 
 _MOST = 10_000
 
@@ -41,10 +44,13 @@ async def forget(person: str, *, yes: bool) -> None:
         while await store.driver.write(erasure.person_step, found, reason):
             taken += 1
         await store.driver.write(erasure.person_end, found, reason)
-        settings, files = GatewaySettings(data=str(config.data)), file_store(config, store)
-        cleaner = Cleaner(store.driver, {}, settings, time.time, lambda: None, files=files)
+        failures, files = Failures(), file_store(config, store)
+        settings = GatewaySettings(data=str(config.data))
+        cleaner = Cleaner(Patient(store.driver), {}, settings, time.time, failures, files=files)
         while await cleaner.once():
             """There is more to clean."""
+        if failures.problems:
+            raise SegueError(f"{' '.join(failures.problems)} A gateway tries again: `segue serve`.")
     gone = counted(taken, "session or exchange", "sessions and exchanges")
     click.echo(f"Forgotten: {gone}, their name, and dead letters of theirs.")
     left = "messages on platforms, providers' copies, agents' own sessions, exports that were sent"

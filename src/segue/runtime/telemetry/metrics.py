@@ -43,6 +43,9 @@ class Metrics:
         self._stalls = Counter(
             "segue_event_loop_stalls", "Times that nothing went on for more than a second.", registry=registry
         )
+        self._failures = Counter(
+            "segue_failures", "Failures that nobody foresaw, by what failed.", ("place",), registry=registry
+        )
         self._over = Counter(
             "segue_refusals",
             "Messages that were refused because their person has as much as they may, by the limit.",
@@ -68,6 +71,10 @@ class Metrics:
     def buried(self, platform: str, account: str, kind: str) -> None:
         """A message became a dead letter, by an error of this type."""
         self._dead.labels(platform, account, kind).inc()
+
+    def failed(self, place: str) -> None:
+        """Something failed in a way that nobody foresaw, and is retried."""
+        self._failures.labels(place).inc()
 
     def noted(self, event: str) -> None:
         """A fact was written to the audit."""

@@ -74,7 +74,7 @@ class Children:
         self._routing = ground.settings.routing
         self._clock = ground.clock
         self._ids = ground.ids
-        self._replica = ground.replica
+        self._ground = ground
 
     @property
     def offers(self) -> tuple[Offer, ...]:
@@ -156,7 +156,7 @@ class Children:
         title = asked.label or clean_name(asked.task)[:_TITLE]
         try:
             named = title, calling.key
-            address = await open_thread(adapter, around.around, named, self._replica, _PATIENCE, _TRIES)
+            address = await open_thread(adapter, around.around, named, self._ground, _PATIENCE, _TRIES)
         except SendNever as error:
             raise NoThread(f"No thread was opened: {platform} refused ({error}).") from error
         except (SendLater, SendUnsure) as error:

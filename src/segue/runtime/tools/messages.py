@@ -18,6 +18,7 @@ from segue.core.lanes import Address
 from segue.core.text.splitting import split
 from segue.core.turns import Outcome, Reply
 from segue.core.values import SessionId, Value
+from segue.runtime.lifecycle.failures import ItemGuard
 from segue.runtime.parts import Ground
 from segue.runtime.tools.arguments import SESSION, named
 from segue.runtime.tools.children import Label
@@ -59,6 +60,7 @@ class Messages:
         self._limits = ground.settings.routing.limits
         self._poll = ground.settings.poll
         self._clock = ground.clock
+        self._guard = ItemGuard("Delivering an answer that nobody took", ground.failures)
 
     @property
     def offers(self) -> tuple[Offer, ...]:
@@ -136,11 +138,13 @@ class Messages:
     async def sweep(self) -> None:
         """Deliver the answers that nobody takes any more, until cancelled."""
         while True:
-            found = await self._store.read(children.unreceived, _BATCH)
-            for left in found:
-                replies = await asyncio.to_thread(self._replies, left)
-                await self._store.write(children.deliver, left.session, left.turn, replies, self._clock())
+            found = await self._store.read(children.unreceived, _BATCH + self._guard.postponed)
+            await self._guard.for_each_item(found, self._deliver, lambda left: f"{left.session} {left.turn}")
             await asyncio.sleep(5 * self._poll)
+
+    async def _deliver(self, left: Unreceived) -> None:
+        replies = await asyncio.to_thread(self._replies, left)
+        await self._store.write(children.deliver, left.session, left.turn, replies, self._clock())
 
     def _replies(self, left: Unreceived) -> list[Reply]:
         if not left.route or not left.answer.text:
