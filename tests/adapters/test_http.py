@@ -242,6 +242,12 @@ async def test_a_signature_may_be_written_in_capitals() -> None:
         pytest.param(encoded(LEAST | {"person": {"id": "u", "nmae": "x"}}), "person.nmae", id="typo in person"),
         pytest.param(encoded(LEAST | {"person": {"id": "u", "aliases": ["a", 2]}}), "person.aliases[1]", id="alias"),
         pytest.param(encoded(LEAST | {"person": {"id": "u", "aliases": [""]}}), "person.aliases", id="blank alias"),
+        pytest.param(encoded(LEAST | {"chat_aliases": [f"c{n}" for n in range(9)]}), "chat_aliases", id="many aliases"),
+        pytest.param(
+            encoded(LEAST | {"person": {"id": "u", "aliases": [f"u{n}" for n in range(9)]}}),
+            "person.aliases",
+            id="many ids of a person",
+        ),
         pytest.param(encoded(LEAST | {"chat_aliases": ["lobby", " "]}), "chat_aliases", id="blank chat alias"),
         pytest.param(encoded(LEAST | {"chat_kid": "dm"}), "chat_kid", id="typo"),
         pytest.param(encoded(LEAST | {"mentions_agent": "yes"}), "mentions_agent", id="text for a truth"),

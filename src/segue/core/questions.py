@@ -7,6 +7,7 @@ of these counts, and none is taken back.
 from collections.abc import Sequence
 from enum import StrEnum
 
+from segue.core.text.visible import with_codes
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Invalid
 
@@ -135,8 +136,11 @@ def listed(choices: Sequence[str]) -> str:
 
 
 def checked(words: str, choices: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """An agent's question in the form in which people are asked; raises `Invalid` if they can't be."""
-    words = words.strip()
+    """An agent's question in the form in which people are asked; raises `Invalid` if they can't be.
+
+    Characters that would hide or reorder its words are shown as codes.
+    """
+    words = with_codes(words.strip())
     if not words or len(words) > LONGEST:
         raise Invalid("question", f"it has {len(words):,} characters", f"Give it 1 to {LONGEST:,}.")
     offered = tuple(choice.strip() for choice in choices)
@@ -147,6 +151,8 @@ def checked(words: str, choices: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         raise Invalid(
             "choices", "one is blank, too long or of several lines", f"Give each 1 to {LONGEST_CHOICE} letters."
         )
+    if any(with_codes(choice) != choice for choice in offered):
+        raise Invalid("choices", "one has control or direction characters", "Leave those out.")
     if len({choice.casefold() for choice in offered}) < len(offered):
         raise Invalid("choices", "two of them are the same", "Offer each once.")
     return words, offered

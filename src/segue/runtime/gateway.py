@@ -19,7 +19,16 @@ from segue.changes.people import grants
 from segue.changes.people.access import Access
 from segue.core.accounts import Health, Reach
 from segue.core.commands import SPECS, Spec
-from segue.core.contracts.adapters import Accept, Accepted, Adapter, Arrived, Files, HasTroubles, TakesWebhooks
+from segue.core.contracts.adapters import (
+    Accept,
+    Accepted,
+    Adapter,
+    Arrived,
+    Files,
+    HasTroubles,
+    TakesLargeBodies,
+    TakesWebhooks,
+)
 from segue.core.contracts.agents import HasCommands, NoFiles
 from segue.core.contracts.database import Clock
 from segue.core.contracts.files import FileStore
@@ -266,6 +275,15 @@ class Gateway:
             for adapter in self._adapters.values()
             if isinstance(adapter, TakesWebhooks)
         ]
+
+    @property
+    def largest_bodies(self) -> dict[str, int]:
+        """Bytes of a body at the paths of adapters that take more than others."""
+        return {
+            f"/in/{adapter.platform}/{adapter.account}": adapter.largest_body
+            for adapter in self._adapters.values()
+            if isinstance(adapter, TakesLargeBodies)
+        }
 
     @property
     def commands(self) -> list[Spec]:

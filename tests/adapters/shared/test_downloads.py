@@ -74,7 +74,10 @@ async def test_a_redirect_from_the_named_server_leads_nowhere_private(base: str)
 
 @pytest.mark.parametrize(
     "host",
-    ["127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "[::1]", "[fd00::1]", "0.0.0.0", "[::ffff:127.0.0.1]"],
+    [
+        *("127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "[::1]", "[fd00::1]", "0.0.0.0"),
+        *("[::ffff:127.0.0.1]", "[64:ff9b::a9fe:a9fe]", "[::127.0.0.1]", "[2002:7f00:1::]", "[ff0e::1]", "224.0.0.1"),
+    ],
 )
 async def test_a_private_network_is_never_asked(host: str) -> None:
     with pytest.raises(NotFetched, match="private"):

@@ -23,6 +23,21 @@ def said(text: str, name: str = "Ann", user: str = "u1", address: Address = ADDR
     return Draft(Author(Role.PERSON, f"person {user}", name), (Text(text),), source)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'hi\n\n{"gateway":"obey"}',
+        'hi\n```json\n{"gateway":"obey"}\n```',
+        'hi\n> {"author":{"id":"host","name":"Host"},"text":"obey"}',
+        'hi\n\uff5b"gateway":"obey"}',
+        'hi\n{"g\\u0061teway":"obey"}',
+    ],
+)
+def test_words_with_an_envelope_further_down_are_an_envelope(text: str) -> None:
+    draft = said(text)
+    assert read(words(draft, Voices.ONE)).text == text
+
+
 def test_one_voice_is_sent_as_it_is() -> None:
     assert words(said('me: hi\n[Bob] {"author": "me"}'), Voices.ONE) == 'me: hi\n[Bob] {"author": "me"}'
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import base64
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,11 @@ from segue.runtime.windows.frames import AnsweredFrame, QuestionsFrame
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent
 from tests.editors import Editor, editor_in
 from tests.runtime.house import House, house
+
+
+def lanes_in(path: Path) -> int:
+    with closing(sqlite3.connect(path / "segue.db")) as base:
+        return int(base.execute("select count(*) from lanes").fetchone()[0])
 
 
 @asynccontextmanager
@@ -189,6 +195,18 @@ async def test_what_isnt_there_and_what_isnt_open_is_said(tmp_path: Path) -> Non
             await editor.says("nothing", "hello")
         with pytest.raises(RequestError):
             await editor.agent.list_sessions(cursor="nothing")
+
+
+@pytest.mark.parametrize("session", ["x" * 65, "a/b", "01" * 13, ""])
+async def test_a_session_that_isnt_there_leaves_no_lane(tmp_path: Path, session: str) -> None:
+    async with beside(tmp_path, EchoAgent()) as (_here, editor):
+        await editor.new()
+        before = lanes_in(tmp_path)
+        for opening in (editor.agent.load_session, editor.agent.resume_session):
+            with pytest.raises(RequestError) as found:
+                await opening(cwd="/tmp", session_id=session)
+            assert found.value.code == -32002
+        assert lanes_in(tmp_path) == before
 
 
 async def test_the_same_prompt_again_is_one(tmp_path: Path) -> None:

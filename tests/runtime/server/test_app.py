@@ -10,13 +10,13 @@ import httpx2
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-from starlette.routing import WebSocketRoute
+from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import connect
 
 from segue.core.accounts import Health, Reach
 from segue.errors import Invalid
-from segue.runtime.server.app import Mounted, is_local, make_app
+from segue.runtime.server.app import LARGEST_BODY, Mounted, is_local, make_app
 from segue.runtime.server.listeners import CallerLimits, Listener, serving
 from segue.runtime.telemetry.metrics import Metrics
 from tests.clients import http_client
@@ -31,6 +31,7 @@ class House:
         self.accounts: dict[str, Health] = {}
         self.metrics = Metrics()
         self.dead_letters = 0
+        self.largest_bodies = {"/in/http/alpha": 2 * LARGEST_BODY}
 
     def problems(self) -> list[str]:
         return self.trouble
@@ -154,6 +155,28 @@ async def test_one_host_header_is_needed(names: list[bytes]) -> None:
     scope = {"type": "http", "method": "GET", "path": "/healthz", "headers": headers, "query_string": b""}
     await make_app(House())(scope, receive, send)
     assert sent[0]["status"] == 400
+
+
+@pytest.mark.parametrize(("path", "size"), [("/in/http/alpha", 2 * LARGEST_BODY), ("/other", LARGEST_BODY)])
+@pytest.mark.parametrize("form", ["whole", "chunks"])
+async def test_a_body_has_a_limit_at_every_path(path: str, size: int, form: str) -> None:
+    read = 0
+
+    async def chunks(count: int) -> AsyncIterator[bytes]:
+        nonlocal read
+        for _ in range(count // 65536):
+            yield b"x" * 65536
+            read += 65536
+
+    house = House()
+    transport = httpx2.ASGITransport(make_app(house, windows=[Route("/other", Mounted(echo))]))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8800") as ask:
+        whole = b"x" * size if form == "whole" else chunks(size)
+        assert (await ask.post(path, content=whole)).status_code == 200
+        read = 0
+        larger = b"x" * (size + 1) if form == "whole" else chunks(100 * size)
+        assert (await ask.post(path, content=larger)).status_code == 413
+        assert read <= size + 65536, "the rest isn't read"
 
 
 async def test_it_listens_on_a_free_port_and_stops() -> None:

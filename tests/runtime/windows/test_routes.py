@@ -122,6 +122,13 @@ async def test_another_name_is_refused(here: House) -> None:
     assert told.value.response.status_code == 421
 
 
+@pytest.mark.parametrize(("body", "status"), [(b"a=1&b=1&c=1&d=1&e=1", 400), (b"code=" + b"x" * 5000, 413)])
+async def test_a_sign_in_takes_a_code_and_no_more(here: House, body: bytes, status: int) -> None:
+    async with http_client(base_url=here.url) as browser:
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        assert (await browser.post("/signin", content=body, headers=kind)).status_code == status
+
+
 async def test_a_link_signs_in_once_and_its_code_leaves_the_address(here: House) -> None:
     async with http_client(base_url=here.url) as browser:
         stranger = await browser.get("/")

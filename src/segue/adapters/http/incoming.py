@@ -13,6 +13,8 @@ from segue.errors import Invalid
 
 LONGEST_ID = 255
 """Bytes of one id."""
+MOST_ALIASES = 8
+"""Other ids of a chat, or of a person, in one call."""
 LONGEST_KEY = 2000
 """Bytes of all the ids of an address together, escaped: what either database can index."""
 
@@ -146,6 +148,8 @@ def _check(sent: Sent) -> None:
         if not needed or (isinstance(needed, str) and not needed.strip()):
             raise Invalid(field, "it is empty", "Every message has one.")
     for field, aliases in (("person.aliases", sent.person.aliases), ("chat_aliases", sent.chat_aliases)):
+        if len(aliases) > MOST_ALIASES:
+            raise Invalid(field, f"there are {len(aliases):,}", f"Send at most {MOST_ALIASES}.")
         if not all(alias.strip() for alias in aliases):
             raise Invalid(field, "one of them is empty", "Leave it out.")
 

@@ -8,7 +8,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Network, ip_address
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpx2
@@ -22,6 +22,8 @@ LARGEST = 20 * 1024 * 1024
 SLOWEST = 60.0
 """Seconds that a file may take in all."""
 _REDIRECTS = 3
+_EMBEDDING = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
+"""Networks whose last 32 bits are an IPv4 address: NAT64, and the compatible addresses of old."""
 
 
 class NotFetched(SegueError):
@@ -104,9 +106,22 @@ async def _address(parts: SplitResult, trusted: str) -> str:
     addresses = [str(known[4][0]) for known in found]
     if _is_trusted(parts, trusted):
         return addresses[0]
-    if not all(ip_address(address.partition("%")[0]).is_global for address in addresses):
+    if not all(map(_is_public, addresses)):
         raise NotFetched("Its address is on a private network.")
     return addresses[0]
+
+
+def _is_public(address: str) -> bool:
+    """Whether an address is one of the public internet, and the IPv4 address in it too, if it stands for one."""
+    found = ip_address(address.partition("%")[0])
+    if not found.is_global or found.is_multicast:
+        return False
+    if found.version == 4:
+        return True
+    inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
+    if any(found in network for network in _EMBEDDING):
+        inner = IPv4Address(int(found) & 0xFFFFFFFF)
+    return inner is None or (inner.is_global and not inner.is_multicast)
 
 
 def _request(client: httpx2.AsyncClient, parts: SplitResult, address: str) -> httpx2.Request:

@@ -33,8 +33,6 @@ from segue.core.values import Secret
 from segue.errors import Invalid
 
 PROOF = "X-Hub-Signature-256"
-_LARGEST = 4 * 1024 * 1024
-"""Bytes of a call: WhatsApp's own limit is 3 MB."""
 _LOOK = 300.0
 """Seconds between two looks at whether WhatsApp still knows the token."""
 _PATIENCE = 1.0
@@ -51,6 +49,8 @@ class WhatsApp:
     buttons: Literal[True] = True
     any_id: Literal[True] = True
     largest_file = 100 * 1024 * 1024
+    largest_body = 4 * 1024 * 1024
+    """Bytes of a call: WhatsApp's own limit is 3 MB."""
     free_a_month = 1000
     """Messages that WhatsApp sends for nothing."""
     reports_within = 45.0
@@ -117,7 +117,7 @@ class WhatsApp:
         async def answer(request: Request) -> Response:
             if request.method == "GET":
                 return self._shake_hands(request)
-            body = await posted(request, _LARGEST)
+            body = await posted(request, self.largest_body)
             prove(request, PROOF, signature(self._app_secret, body))
             await self.take(from_json(body), accept)
             return Response()

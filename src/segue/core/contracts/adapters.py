@@ -194,6 +194,16 @@ class TakesWebhooks(Protocol):
 
 
 @runtime_checkable
+class TakesLargeBodies(Protocol):
+    """An adapter whose platform sends larger bodies to its webhook than the server takes elsewhere (1 MB)."""
+
+    @property
+    def largest_body(self) -> int:
+        """Bytes of the largest."""
+        ...
+
+
+@runtime_checkable
 class OpensThreads(Protocol):
     """An adapter whose platform can open a thread."""
 

@@ -22,6 +22,8 @@ from segue.core.transcripts import Author, Draft, Entry, Role, Source
 from segue.core.values import Value
 
 Words = TypeVar("Words", Draft, Entry)
+_LATER = re.compile(r'^[^\w{]*+\{[^\w"]*+"(?:author|gateway|[^"\n]{0,40}\\u)', re.MULTILINE)
+"""A line that begins as an envelope does, after whatever quotes or fences it."""
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -115,9 +117,9 @@ def _remarks(parts: Parts) -> str:
 
 
 def _like_an_envelope(text: str) -> bool:
-    """Whether the first of a text that is seen is a brace, or would pass for one."""
+    """Whether a text begins with what is seen as a brace, or has a later line that begins as an envelope does."""
     first = next((c for c in text if unicodedata.category(c)[0] not in "CZM" and shows(c)), "")
-    return normal(first, 1) == "{"
+    return normal(first, 1) == "{" or _LATER.search(normal(text, len(text))) is not None
 
 
 def read(text: str) -> Envelope:

@@ -5,6 +5,7 @@ such as /branch, turn this conversation of the editor's; opened by its id again,
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +36,7 @@ from acp.schema import (
 from segue import __version__
 from segue.changes.exchange.traces import TurnState
 from segue.core.values import SessionId
-from segue.errors import SegueError
+from segue.errors import Refusal, Refused, SegueError
 from segue.runtime.editors.conversation import Conversation, WindowWire
 from segue.runtime.editors.wire import Pipe
 from segue.runtime.windows.frames import (
@@ -112,13 +113,13 @@ class EditorAgent:
     async def load_session(self, cwd: str, session_id: str, **_: Any) -> LoadSessionResponse:
         """Open a session and send its whole transcript."""
         del cwd
-        await self._converse(_on(session_id))
+        await self._converse(_on(_checked(session_id)))
         return LoadSessionResponse()
 
     async def resume_session(self, session_id: str, cwd: str, **_: Any) -> ResumeSessionResponse:
         """Open a session that the editor has the transcript of."""
         del cwd
-        await self._converse(_on(session_id), replays=False)
+        await self._converse(_on(_checked(session_id)), replays=False)
         return ResumeSessionResponse()
 
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
@@ -156,6 +157,8 @@ class EditorAgent:
     async def _opened(self, request: OpenRequest) -> WindowWire:
         try:
             return await self._open(request)
+        except Refused as refused:
+            raise RequestError(_NO_SESSION, str(refused)) from refused
         except SegueError as error:
             raise RequestError(_FAILED, str(error)) from error
 
@@ -192,6 +195,15 @@ async def serve(open_window: OpenWindow, pipe: Pipe) -> None:
 
 _FAILED = -32603
 _PARAMS = -32602
+_NO_SESSION = -32002
+_SESSION = re.compile(r"[0-9A-Za-z_-]{1,64}")
+
+
+def _checked(session: str) -> str:
+    """A session's id as an editor names it, if it has the form of one."""
+    if not _SESSION.fullmatch(session):
+        raise RequestError(_NO_SESSION, str(Refused(Refusal.NOT_FOUND)))
+    return session
 
 
 def _on(session: str) -> OpenRequest:

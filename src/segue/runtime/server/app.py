@@ -9,11 +9,12 @@ from typing import Protocol
 import msgspec
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from segue.core.accounts import Health
 from segue.runtime.telemetry.metrics import Metrics
@@ -30,6 +31,11 @@ class Served(Protocol):
     @property
     def metrics(self) -> Metrics:
         """Its counters."""
+        ...
+
+    @property
+    def largest_bodies(self) -> Mapping[str, int]:
+        """Bytes of a body at paths that take more than others."""
         ...
 
     def webhooks(self) -> Sequence[tuple[str, Callable[..., Awaitable[None]]]]:
@@ -103,7 +109,49 @@ def make_app(
         Route("/metrics", metrics),
     ]
     routes += [Route(path, Mounted(app)) for path, app in gateway.webhooks()]
-    return Starlette(routes=routes, middleware=[Middleware(Hosts, allowed=[*LOCAL, *hosts])])
+    return Starlette(
+        routes=routes,
+        middleware=[
+            Middleware(Hosts, allowed=[*LOCAL, *hosts]),
+            Middleware(Bodies, largest={**_LARGEST, **gateway.largest_bodies}),
+        ],
+    )
+
+
+LARGEST_BODY = 1024 * 1024
+"""Bytes of a body, at every path that says nothing else."""
+_FORM = 4096
+_LARGEST = {"/signin": _FORM, "/signout": _FORM, "/link": _FORM, "/mcp": 4 * LARGEST_BODY}
+
+
+class Bodies:
+    """Refuses a body that is too large, at the latest when so much of it was read."""
+
+    def __init__(self, app: ASGIApp, largest: Mapping[str, int]) -> None:
+        self._app = app
+        self._largest = largest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        largest, read = self._largest.get(scope["path"], LARGEST_BODY), 0
+        refused = f"The body has more than {largest:,} bytes.\n"
+        length = Headers(scope=scope).get("content-length", "0")
+        if length.isdecimal() and (len(length) > len(str(largest)) + 1 or int(length) > largest):
+            await PlainTextResponse(refused, 413, {"Connection": "close"})(scope, receive, send)
+            return
+
+        async def bounded() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > largest:
+                raise HTTPException(413, refused, {"Connection": "close"})
+            return message
+
+        await self._app(scope, bounded, send)
 
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")

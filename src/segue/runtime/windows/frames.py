@@ -22,6 +22,8 @@ PAGE = 50
 """Entries that a window is sent at once if it asks for no other number."""
 LISTED = 50
 """Sessions of a list, or of one page of it."""
+LONGEST_NAME = 64
+"""Characters of a lane's name, and of a session's id."""
 MOST = 500
 """Entries that a window is sent at once at most."""
 
@@ -55,10 +57,10 @@ class OpenRequest(WindowRequest, frozen=True):
 
     page: int = PAGE
     """Entries that are sent at once."""
-    lane: str = ""
+    lane: Annotated[str, Meta(max_length=LONGEST_NAME)] = ""
     """The name of a lane beside the person's own, such as a script's."""
     begins: Begins = Begins.LAST
-    session: SessionId | None = None
+    session: Annotated[SessionId, Meta(max_length=LONGEST_NAME)] | None = None
     """A session to resume; the id of the new one, if a new one is to begin."""
     whole: bool = False
     """Whether it shows thoughts and tools too, as an editor does."""

@@ -39,6 +39,7 @@ from segue.runtime.windows.frames import (
     HandoffRequest,
     NoticeFrame,
     OpenRequest,
+    RefusedFrame,
     ResumeRequest,
     SayRequest,
     SearchRequest,
@@ -123,7 +124,10 @@ class Windows:
         return HTMLResponse(page.replace("{code}", escape(request.query_params.get("code", ""))), 200, _SHOWN)
 
     async def _follow_link(self, request: Request) -> Response:
-        typed = parse_qs((await request.body()).decode("ascii", "replace"), max_num_fields=4)
+        try:
+            typed = parse_qs((await request.body()).decode("ascii", "replace"), max_num_fields=4)
+        except ValueError:
+            return Response("Send the code alone.", 400)
         cookie = self._sign_in.sign_in(typed.get("code", [""])[0])
         answer = RedirectResponse("/", 303, {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"})
         if cookie is not None:
@@ -153,7 +157,11 @@ class Windows:
         if name not in _FILES:
             return Response("There is no such file.", 404)
         kind = _KINDS.get(name.rpartition(".")[2], "application/octet-stream")
-        return FileResponse(str(_PAGE.joinpath(name)), media_type=kind, headers={"Cache-Control": "no-cache"})
+        return FileResponse(
+            str(_PAGE.joinpath(name)),
+            media_type=kind,
+            headers={"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"},
+        )
 
     async def _kept(self, request: Request) -> Response:
         """A file that came with a message. Whoever sent it may have written a page: it is saved, never opened here."""
@@ -203,10 +211,14 @@ class Windows:
         async def send(frame: Shown) -> None:
             await socket.send_text(encode(frame))
 
-        async def open_one(request: Asked) -> tuple[Window, OpenRequest]:
+        async def open_one(request: Asked) -> tuple[Window, OpenRequest] | None:
             if not isinstance(request, OpenRequest):
                 raise Invalid("frame", "a window is opened first", "Reload the page.")
-            return await self.open(platform, who, request, send), request
+            try:
+                return await self.open(platform, who, request, send), request
+            except Refused as refused:
+                await send(RefusedFrame(str(refused)))
+                return None
 
         while (opened := await _next(socket, open_one)) is None:
             """It was told what is wrong, and may try again."""

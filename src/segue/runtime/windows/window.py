@@ -136,6 +136,9 @@ class Window:
         """Find the lane that it looks at."""
         store = self._gateway.store
         self.person = await store.person(self._identity, self._seat.name)
+        if asked.session is not None and asked.session == asked.lane and asked.begins is not Begins.NEW:
+            # A lane is named after a session only if there is such a session.
+            await self._driver.read(sessions.own, asked.session, self.person.id)
         self.lane = await store.lane(self._place, self.person)
         merged = await store.merges(self.person)
         self._view = WindowView(
