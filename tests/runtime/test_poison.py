@@ -1,6 +1,7 @@
 """Poison: a message that can't be taken in stops nobody, and its person is told."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ from segue.testing import Platform, Shelf
 from segue.testing.agents import EchoAgent
 from segue.testing.personas import WhatsApp
 from tests.adapters.platform import signed
+from tests.changes.world import Engine, raw_sql
 from tests.in_process import gateway_on
 from tests.runtime.telemetry.test_metrics import figure
 
@@ -193,3 +195,27 @@ async def test_over_http_a_dead_letter_is_accepted(tmp_path: Path) -> None:
         assert [answer.status_code for answer in answers] == [202, 200]
         [letter] = await gateway.store.driver.read(letters.newest, 10)
         assert letter.why == "OverflowError"
+
+
+async def test_a_session_over_which_processes_died_and_that_stays_busy_keeps_no_other_waiting(tmp_path: Path) -> None:
+    platform, told, calls = WhatsApp(), asyncio.Event(), Counter[str]()
+    ann, dan = platform.person("Ann"), platform.person("Dan")
+
+    async def answer(text: str) -> str:
+        calls[text] += 1
+        if text == "first" and calls[text] == 2:
+            await told.wait()
+        return f"heard {text}"
+
+    async with gateway_on(tmp_path, answer, platform, lease=60.0, poll=0.1) as gateway:
+        gateway._turns.open = False
+        for who, text in ((ann, "first"), (ann, "/retry"), (dan, "second")):
+            await gateway.accept(Arrival(platform.dm(who).place, text, Speaker(who.identity), (Text(text),), 0.0))
+        raw = await raw_sql(Engine.SQLITE, str(tmp_path / "segue.db"))
+        await raw("update sessions set deaths = 2")
+        await raw.close()
+        gateway._turns.open = True
+        gateway._turns.wake.set()
+        await platform.dm(dan).reads("heard second")
+        told.set()
+    assert calls["first"] == 2, "Ann's second turn runs meanwhile"

@@ -96,8 +96,12 @@ class Claim(Value, frozen=True):
     epoch: int
 
 
+_EVER = 2**31
 SUSPECT = 2
-"""Deaths of a process after which a turn is tried apart: whatever ran beside it may have been to blame."""
+"""Deaths of a process after which a turn is tried apart: whatever ran beside it may have been to blame.
+
+Of those with exactly as many, half run at once, so that many innocent ones take few rounds. With more, one runs alone.
+"""
 
 
 class Room(Value, frozen=True):
@@ -112,7 +116,16 @@ class Room(Value, frozen=True):
     only: str = ""
     """The one person for whom the last ones are kept; empty while anybody may have them."""
     suspect: bool = False
-    """Whether a turn runs over which processes have died: others of that kind wait, so that each is tried apart."""
+    """Whether a turn runs over which processes have died: others of that kind wait, so that it is tried apart."""
+    beside: int = 0
+    """Turns with `SUSPECT` deaths that may begin beside it all the same."""
+
+    @property
+    def below(self) -> int:
+        """Deaths from which on a turn has to wait."""
+        if not self.suspect:
+            return _EVER
+        return SUSPECT + 1 if self.beside else SUSPECT
 
     def takes(self, person: str) -> bool:
         """Whether a turn of this person's may run."""
@@ -124,7 +137,9 @@ class Room(Value, frozen=True):
         """The same once this has a slot."""
         person = run.turns[0].person
         taken = {**self.taken, person: self.taken.get(person, 0) + 1}
-        return Room(self.share, taken, self.host, self.only, self.suspect or run.deaths >= SUSPECT)
+        is_suspect = run.deaths >= SUSPECT
+        beside = max(0, self.beside - 1) if is_suspect else self.beside
+        return Room(self.share, taken, self.host, self.only, self.suspect or is_suspect, beside)
 
     @property
     def full(self) -> list[str]:

@@ -9,7 +9,7 @@ from segue.core.contracts.agents import Usage
 from segue.core.lanes import Address
 from segue.core.messages import Text, ToolCall, ToolResult
 from segue.core.transcripts import AGENT, Draft
-from segue.core.turns import SUSPECT, Claim, Finish, Finished, Outcome, Reply, Room, Run, draft_of
+from segue.core.turns import Claim, Finish, Finished, Outcome, Reply, Room, Run, draft_of
 from segue.errors import Fenced, StoreConflict
 from tests.changes.world import World, answer, private, public
 
@@ -155,20 +155,32 @@ async def test_a_finish_that_names_a_later_turn_passes_over_none(world: World) -
     assert await world.raw("select head, tail, holder from sessions") == [(3, 3, None)]
 
 
-async def test_turns_over_which_processes_died_are_tried_one_at_a_time_and_others_beside_them(world: World) -> None:
-    for name in ("ann", "bob", "cid", "dan"):
+async def test_half_of_the_turns_over_which_processes_died_run_at_once_and_others_beside_them(world: World) -> None:
+    for name in ("ann", "bob", "cid", "dan", "eve", "fay"):
         await world.hear(name, "hello")
-    await world.raw("update sessions set deaths = 2 where owner not in (select id from persons where name = 'dan')")
+    await world.raw("update sessions set deaths = 2 where owner not in (select id from persons where name = 'fay')")
     first = await world.store.driver.write(turns.claim, "r", 10)
-    assert sorted(run.deaths >= SUSPECT for run in first) == [False, True]
+    assert sorted(run.deaths for run in first) == [0, 2, 2, 2]
     room = Room(10)
     for run in first:
         room = room.without(run)
     assert await world.store.driver.write(turns.claim, "r", 10, room) == []
-    [second] = await world.store.driver.write(turns.claim, "r", 10, Room(10))
-    assert second.deaths >= SUSPECT
-    assert (await finish(world, second, "fine")).next is None
-    assert await world.raw("select count(*) from sessions where deaths = 2") == [(2,)]
+    for run in first:
+        assert (await finish(world, run, "fine")).next is None
+    for left in (2, 1):
+        [run] = await world.store.driver.write(turns.claim, "r", 10)
+        assert await world.raw("select count(*) from sessions where deaths = 2") == [(left,)]
+        assert (await finish(world, run, "fine")).next is None
+
+
+async def test_a_turn_over_which_processes_died_more_often_runs_alone(world: World) -> None:
+    for name in ("ann", "bob", "cid"):
+        await world.hear(name, "hello")
+    await world.raw("update sessions set deaths = 3")
+    [first] = await world.store.driver.write(turns.claim, "r", 10)
+    await world.raw("update sessions set deaths = 2 where holder is null")
+    room = Room(10).without(first)
+    assert await world.store.driver.write(turns.claim, "r", 10, room) == []
 
 
 async def test_claims_leave_out_who_has_as_much_as_they_may(world: World) -> None:

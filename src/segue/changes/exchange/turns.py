@@ -44,7 +44,6 @@ from segue.errors import Fenced, Refusal, Refused
 _MOST_TOGETHER = 100
 _MOST_BYTES = 1 << 20
 """Bytes of what waits that are read at once; the first is, however long."""
-_EVER = 2**31
 _ROOM = 1500
 """Characters of a reply that leave room for one line more on every platform."""
 
@@ -129,11 +128,13 @@ def claim(me: str, count: int, room: Room | None = None) -> Transaction[list[Run
     room = room or Room(count)
     while len(runs) < count:
         full, most = " ".join(room.full), count - len(runs)
-        found = yield from each(Claimed, q.claim(me=me, count=most, full=full, only=room.only, below=_below(room)))
+        found = yield from each(Claimed, q.claim(me=me, count=most, full=full, only=room.only, below=room.below))
         for session in found:
             run = yield from _claimed(me, session, room)
             if run is not None:
                 runs.append(run)
+                if run.deaths == SUSPECT and not room.suspect:
+                    room = msgspec.structs.replace(room, beside=(yield from _half(me)))
                 room = room.without(run)
         if len(found) < most:
             break
@@ -142,7 +143,7 @@ def claim(me: str, count: int, room: Room | None = None) -> Transaction[list[Run
 
 def longest_wait(room: Room) -> Transaction[float]:
     """Seconds for which sessions wait until there is a slot, of people who might have one more; 0 if none does."""
-    return (yield from first(float, q.longest_wait(full=" ".join(room.full), below=_below(room)))) or 0.0
+    return (yield from first(float, q.longest_wait(full=" ".join(room.full), below=room.below))) or 0.0
 
 
 def _claimed(me: str, found: Claimed, room: Room) -> Transaction[Run | None]:
@@ -151,7 +152,7 @@ def _claimed(me: str, found: Claimed, room: Room) -> Transaction[Run | None]:
     if not turns:
         yield q.nothing_waits(session=found.id)
         return None
-    if not room.takes(turns[0].person) or found.deaths >= _below(room):
+    if not room.takes(turns[0].person) or found.deaths >= room.below:
         yield q.unclaim(session=found.id)
         return None
     yield q.set_running(session=found.id, running=turns[-1].seq)
@@ -174,9 +175,9 @@ def _claimed(me: str, found: Claimed, room: Room) -> Transaction[Run | None]:
     )
 
 
-def _below(room: Room) -> int:
-    """Deaths from which on there is no room for a session now."""
-    return SUSPECT if room.suspect else _EVER
+def _half(me: str) -> Transaction[int]:
+    """Return half of the suspects that wait or were just claimed, rounded up."""
+    return ((yield from one(int, q.count_suspects(me=me, deaths=SUSPECT))) + 1) // 2
 
 
 def waiting(session: SessionId, count: int, after: int = 0) -> Transaction[list[Turn]]:

@@ -110,6 +110,11 @@ update sessions set holder = :me, epoch = epoch + 1 where id in (select id from 
 returning id, epoch, head, tip_session, tip as tip_n, fails, deaths, case when ending = 'run' and closed is null then parent end as owes,
   {now} - due as waited, ({lanes_mark} and b.session = sessions.id) as bound;
 
+-- name: count_suspects
+-- How many sessions with so many deaths wait, or are held by a replica.
+select (select count(*) from sessions where holder is null and head < tail and due <= {now} and deaths = :deaths)
+  + (select count(*) from sessions where holder = :me and deaths = :deaths);
+
 -- name: longest_wait
 -- Seconds for which a session has waited for a slot, the longest; none whose next turn is of one of the full.
 select {now} - s.due as seconds from sessions s

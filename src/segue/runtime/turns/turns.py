@@ -48,7 +48,7 @@ class Slots:
         self.host = ""
         """The host's id as a person, once it is known."""
         self.suspects: set[SessionId] = set()
-        """Sessions whose turns run here and are tried apart: one, and those that waited meanwhile and go on."""
+        """Sessions whose turns run here and are tried apart, and those that waited meanwhile and go on."""
 
     @property
     def open(self) -> int:
@@ -267,6 +267,7 @@ class Turns:
             try:
                 with traced(run.turns[0].trace):
                     run = await self._answering.answer(live)
+                self._tried(live.run)
             except Fenced as error:
                 log.warning("%s", error)
                 return
