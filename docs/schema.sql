@@ -725,3 +725,25 @@ create table lockers (
   version integer not null,
   primary key (account, name)
 ) strict, without rowid;
+
+create table file_contents (
+  id text primary key,
+  begun real
+) strict;
+create index file_contents_begun on file_contents (begun) where begun is not null;
+
+create table file_chunks (
+  content text not null references file_contents (id) on delete cascade,
+  n integer not null,
+  bytes blob not null,
+  primary key (content, n)
+) strict;
+
+create table files (
+  path text primary key,
+  content text not null references file_contents (id),
+  size integer not null,
+  kept real not null
+) strict;
+create unique index files_content on files (content);
+create index files_kept on files (kept);

@@ -10,7 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from segue.cli import doctor
+from segue.cli.host import config_here, open_configured
 from segue.cli.main import main
+from segue.config import Fetch
 from segue.config.sections import ServerSection
 from segue.core.lanes import Person
 from segue.core.windows import HOSTS
@@ -46,12 +48,29 @@ class Home:
 
         return asyncio.run(run())
 
+    def do_configured(self, work: Callable[[Store, Person], Awaitable[T]]) -> T:
+        """The same in the store that segue.toml names."""
+
+        async def run() -> T:
+            async with await open_configured(config_here(Fetch.STORE)) as store:
+                return await work(store, await store.person(HOSTS[0], "Ada"))
+
+        return asyncio.run(run())
+
 
 class FreeUsually(Listener):
     """A listener for whom the usual port is always free: on this machine another gateway may serve there."""
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(host, 0 if port == ServerSection().port else port)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def any_home(home: Home, request: pytest.FixtureRequest) -> Home:
+    """An empty home whose segue.toml names a store of either kind."""
+    dsn = request.getfixturevalue("today_dsn") if request.param == "postgres" else ""
+    (home.path / "segue.toml").write_text(f'[store]\nurl = "{dsn}"\n' if dsn else "")
+    return home
 
 
 @pytest.fixture

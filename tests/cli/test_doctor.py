@@ -4,20 +4,30 @@ import os
 import signal
 import socket
 import time
+from collections.abc import AsyncIterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from segue.changes.exchange import deliveries, letters, turns
+from segue.cli.host import config_here, file_store
+from segue.config import Fetch
+from segue.core.contracts.files import path_of
 from segue.core.lanes import Address, Person, Place
-from segue.core.messages import Text
+from segue.core.messages import File, Text
 from segue.core.moves import Renew
 from segue.core.turns import Ask, Finish, Outcome, TurnKind
 from segue.store import Store
 from tests.agents.acp.keys import program
 from tests.cli.conftest import Home
 from tests.cli.test_serve import run, serve
+
+
+async def once(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
 
 THERE = Address("http", "alpha", chat="c1")
 
@@ -179,6 +189,24 @@ def test_what_lies_about_is_told_with_the_reason(home: Home) -> None:
     assert unread[1].endswith(" (not JSON).")
     assert late[1].startswith("1 wait to be sent, the oldest since ")
     assert all(fix for _, _, fix in (dead, unread, late))
+
+
+def test_a_missing_file_is_named(any_home: Home) -> None:
+    content = {digest: digest.encode() for digest in ("here", "gone")}
+    paths = [path_of(sha256(text).hexdigest()) for text in content.values()]
+
+    async def said(store: Store, host: Person) -> None:
+        session = store.new_session_id()
+        await store.move(Renew(await store.lane(Place(THERE), host), session), host)
+        await store.say(session, host, tuple(File("a", "text/plain", where) for where in paths))
+        await file_store(config_here(Fetch.STORE), store).put(paths[0], once(content["here"]))
+
+    any_home.do_configured(said)
+    assert wrong(any_home) == []
+    [found] = [f for f in json.loads(any_home.segue("doctor", "--json").stdout) if f["about"] == "files"]
+    assert (found["state"], found["says"]) == ("note", f"1 file that a message names is missing: {paths[1]}.")
+    on_server = "postgresql" in (any_home.path / "segue.toml").read_text()
+    assert ("data folder has them" in found["fix"]) is on_server
 
 
 def test_an_agent_that_fails_is_told_by_the_name_of_its_error(home: Home) -> None:

@@ -1,7 +1,10 @@
 import time
+from collections.abc import AsyncIterator
 
 from segue.changes.exchange import schedules
 from segue.changes.exchange.schedules import Order, Schedule
+from segue.cli.host import config_here, file_store
+from segue.config import Fetch
 from segue.core.lanes import Address, Kind, Person, Place
 from segue.core.moves import Renew
 from segue.core.schedules import Plan
@@ -34,3 +37,30 @@ def test_what_is_not_there_cannot_be_cancelled(home: Home) -> None:
     failed = home.segue("schedules", "cancel", "nothing")
     assert failed.exit_code == 2
     assert 'no scheduled work of yours is "nothing"' in failed.stderr
+
+
+async def once(text: str) -> AsyncIterator[bytes]:
+    yield text.encode()
+
+
+def test_a_result_is_listed_and_written_to_a_file(any_home: Home) -> None:
+    async def ran(store: Store, host: Person) -> Schedule:
+        made = await news(store, host)
+        files = file_store(config_here(Fetch.STORE), store)
+        for day in (1, 2):
+            await files.put(f"scheduled/{made.id}/2026-06-0{day}T0900+0000.md", once(f"# news {day}\n"))
+        await files.put("scheduled/anothers/2026-06-03T0900+0000.md", once("# other news\n"))
+        return made
+
+    id, file = any_home.do_configured(ran).id, any_home.path / "news.md"
+    shown = any_home.json("schedules", "show", id)
+    assert shown["schedule"]["task"] == "tell me the news"
+    assert shown["results"] == ["2026-06-01T0900+0000", "2026-06-02T0900+0000"]
+    assert any_home.segue("schedules", "show", id).stdout.splitlines()[1:] == shown["results"]
+    assert any_home.segue("schedules", "show", id, "--output", str(file)).exit_code == 0
+    assert file.read_text() == "# news 2\n"
+    assert any_home.segue("schedules", "show", id, "--time", shown["results"][0], "--output", str(file)).exit_code == 0
+    assert file.read_text() == "# news 1\n"
+    failed = any_home.segue("schedules", "show", id, "--time", "never", "--output", str(file))
+    assert (failed.exit_code, "2026-06-01T0900+0000" in failed.stderr) == (2, True)
+    assert any_home.segue("schedules", "show", "anothers").exit_code == 2

@@ -91,7 +91,7 @@ async def shape(world: World) -> dict[str, object]:
             "and t.relname not in ('version', 'search') "
             "and not exists (select 1 from pg_constraint c where c.conindid = i.indexrelid and c.contype in ('p', 'u'))"
         )
-    types = {"bigint": "integer", "double precision": "real"}
+    types = {"bigint": "integer", "double precision": "real", "bytea": "blob"}
     return {
         "columns": {(t, c, types.get(kind, kind), bool(full)) for t, c, kind, full in await world.raw(columns)},
         "references": {(t, *row) for t, *row in await world.raw(references)},

@@ -14,6 +14,9 @@ from urllib.request import Request, urlopen
 import click
 import msgspec
 
+from segue.changes import files
+from segue.changes.forgetting import named_files
+from segue.changes.forgetting.named_files import FileRow, Naming
 from segue.changes.tally import tally
 from segue.cli.gateway import SOCKET
 from segue.cli.output import json_option, moment, print_json, print_rows, printable
@@ -22,14 +25,17 @@ from segue.config import Config, Untrusted, data_folder, default, find, load, mi
 from segue.core.accounts import Health, Reach
 from segue.core.contracts.setup import IsTried, NeedsServers
 from segue.core.values import Value
-from segue.database.checks import Checked, Pile, Tally, check
+from segue.database.checks import Checked, Pile, ReadOnly, Tally, check, reading
 from segue.errors import AgentFailed, Invalid, StoreError
+from segue.runtime.files.folder import Folder
 from segue.runtime.server.listeners import Listener, is_served
 
 _NAME = re.compile(r"\w+")
 _AGENT = "If it is its key that was refused, put right api_key under [agent]; the log has each failure."
 _PATIENCE = 3.0
 """Seconds for somebody to answer."""
+_NAMED = 5
+"""Missing files that are named."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -74,6 +80,7 @@ async def _look() -> list[Finding]:
     findings += _folder(folder)
     if config is not None:
         findings += await _database(config)
+        findings += await _files(config)
         findings += [] if is_served(folder / SOCKET) else _port(config)
         findings += await _servers(config)
         findings += await _agents(config)
@@ -174,6 +181,42 @@ async def _database(config: Config) -> list[Finding]:
         says, fix = f"others may open {config.store}.", f"chmod 600 {config.store}"
         findings.append(Finding("database", FindingState.WRONG, says, fix))
     return [*findings, *(_tally(checked.tally) if checked.tally else ())]
+
+
+async def _files(config: Config) -> list[Finding]:
+    """Whether the files are here that messages name."""
+    if isinstance(config.store, Path) and not config.store.exists():
+        return []
+    try:
+        async with reading(config.store if isinstance(config.store, Path) else config.store.reveal()) as found:
+            missing = await _missing(config, found) if found.is_todays else []
+    except StoreError:
+        return []  # The finding about the database says it.
+    if not missing:
+        return []
+    first = ", ".join(missing[:_NAMED]) + (", …" if len(missing) > _NAMED else "")
+    count = "1 file that a message names is" if len(missing) == 1 else f"{len(missing)} files that messages name are"
+    fix = "Bring them back from a backup."
+    if not isinstance(config.store, Path):
+        fix = "Start Segue on the machine whose data folder has them, or bring them back from a backup."
+    return [Finding("files", FindingState.NOTE, f"{count} missing: {first}.", fix)]
+
+
+async def _missing(config: Config, found: ReadOnly) -> list[str]:
+    """The paths of files that a message names and that aren't stored."""
+    folder, missing = Folder(config.data), dict[str, None]()
+    for naming in Naming:
+        after: FileRow | None = None
+        while True:
+            named, after = await found.read(named_files.page(naming, after))
+            if isinstance(config.store, Path):
+                stored = {where for where in named if await folder.find_size(where) is not None}
+            else:
+                stored = set(await found.read(files.list_present(sorted(named))))
+            missing |= dict.fromkeys(sorted(named - stored))
+            if after is None:
+                break
+    return [*missing]
 
 
 def _version(checked: Checked) -> Finding:

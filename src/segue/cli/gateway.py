@@ -25,6 +25,8 @@ from segue.core.windows import ACCOUNT, EDITOR, HOSTS, PROGRAM, TERMINAL, WEB
 from segue.database.transactions import unheeded
 from segue.errors import StoreSilent
 from segue.runtime.editors.door import EditorDoor
+from segue.runtime.files.folder import Folder
+from segue.runtime.files.upload import upload_folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.mcp.door import McpDoor
 from segue.runtime.retrying import Patient
@@ -84,6 +86,8 @@ async def gateway(
         agents = brought.agents if brought else {name: keys.agent() for name, keys in config.agents.items()}
         places = [Local(platform) for platform in (TERMINAL, WEB, EDITOR)]
         files = file_store(config, store)
+        if not isinstance(files, Folder):
+            await upload_folder(config.data, files, store.driver)
         adapters: list[Adapter] = [account.keys.adapter(account.name, files) for account in config.accounts]
         for agent in agents.values():
             _close_later(agent, stack)

@@ -13,6 +13,7 @@ from segue.core.transcripts import Session
 from segue.core.values import SessionId
 from segue.core.windows import HOSTS
 from segue.errors import Invalid, Refused, StoreUnreachable
+from segue.runtime.files.database import DatabaseFiles
 from segue.runtime.files.folder import Folder
 from segue.store import Store, open_store
 
@@ -57,9 +58,8 @@ async def open_configured(config: Config) -> Store:
 
 
 def file_store(config: Config, store: Store) -> FileStore:
-    """Where files are stored."""
-    del store
-    return Folder(config.data)
+    """Where files are stored: in the data folder, or in the database that several machines may share."""
+    return Folder(config.data) if isinstance(config.store, Path) else DatabaseFiles(store.driver)
 
 
 @asynccontextmanager

@@ -33,7 +33,7 @@ TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClient
 _DURABLE = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
 _WORDY = (
     *("entries", "turns", "journal", "partials", "deliveries", "letters", "search", "titles", "contexts"),
-    *("schedules", "persons", "addresses", "sessions", "notes", "questions", "agent_states"),
+    *("schedules", "persons", "addresses", "sessions", "notes", "questions", "agent_states", "file_chunks"),
 )
 """The tables that hold what people said."""
 _OF_WORDS = ("search_tokens", "titles_exact", "sessions_label")

@@ -46,6 +46,7 @@ SQLITE = Dialect(
         "int": "integer",
         "real": "real",
         "key": "text",
+        "bytes": "blob",
         "strict": "strict",
         "each": "json_each",
         # Tables are read in the order in which they are written: without statistics SQLite may begin at the other end.
@@ -71,6 +72,7 @@ POSTGRES = Dialect(
         "int": "bigint",
         "real": "double precision",
         "key": 'text collate "C"',
+        "bytes": "bytea",
         "strict": "",
         "each": "json_array_elements_text",
         "cross_join": "join",

@@ -65,8 +65,11 @@ class Schedules:
 
     async def _store_results(self, files: FileStore) -> None:
         async def store(run: Unkept) -> None:
-            await files.put(result_path(run.schedule, run.due, run.zone), _result(run))
-            await self._store.write(schedules.keep, run, self._clock())
+            where = result_path(run.schedule, run.due, run.zone)
+            await files.put(where, _result(run))
+            if not await self._store.write(schedules.keep, run, self._clock()):
+                # It was forgotten while it was stored: whoever cleaned up may have been here first.
+                await files.delete(where, await files.now())
 
         found = await self._store.read(schedules.unkept, _BATCH + self._results.postponed)
         await self._results.for_each_item(found, store, lambda run: f"{run.schedule} {run.due}")

@@ -95,7 +95,7 @@ class AnsweredRun(Value, frozen=True):
 
 
 class Unkept(Value, frozen=True):
-    """A run that was answered and whose file isn't written."""
+    """A run that was answered, with the answer that is stored as its result."""
 
     schedule: str
     due: Moment
@@ -243,18 +243,36 @@ def _asked_at(schedule: Schedule) -> Transaction[Place | None]:
 
 
 def unkept(count: int) -> Transaction[list[Unkept]]:
-    """Runs that were answered and whose file isn't written."""
+    """Runs that were answered and whose result isn't stored."""
+    return (yield from _with_answers((yield from each(AnsweredRun, q.runs_unkept(count=count)))))
+
+
+def list_answered(schedule: str) -> Transaction[list[Unkept]]:
+    """Every run of scheduled work that was answered, with its answer as it stands now."""
+    return (yield from _with_answers((yield from each(AnsweredRun, q.runs_answered(schedule=schedule)))))
+
+
+def keep(run: Unkept, at: Moment) -> Transaction[bool]:
+    """The result of a run is stored; returns whether its answer still stands: it may have been forgotten meanwhile."""
+    yield q.keep_run(schedule=run.schedule, due=run.due, at=at)
+    return run in (yield from list_answered(run.schedule))
+
+
+def _with_answers(runs: Sequence[AnsweredRun]) -> Transaction[list[Unkept]]:
     found = []
-    for run in (yield from each(AnsweredRun, q.runs_unkept(count=count))):
+    for run in runs:
         answers = yield from each(tuple[Part, ...], q.answer_of_turn(session=run.session, turn=run.turn))
         text = "\n\n".join(filter(None, map(plain_text, answers)))
         found.append(Unkept(run.schedule, run.due, run.task, run.zone, text))
     return found
 
 
-def keep(run: Unkept, at: Moment) -> Transaction[None]:
-    """The file of a run is written."""
-    yield q.keep_run(schedule=run.schedule, due=run.due, at=at)
+def find(id: str, person: PersonId) -> Transaction[Schedule]:
+    """A person's own scheduled work, also if it has ended; somebody else's is as if it weren't there."""
+    schedule = yield from first(Schedule, q.schedule_by_id(id=id))
+    if schedule is None or (yield from actors.now(schedule.owner)) != (yield from actors.now(person)):
+        raise Refused(Refusal.NO_SCHEDULE)
+    return schedule
 
 
 def spoken_at(person: PersonId, address: Address) -> Transaction[bool]:

@@ -2,12 +2,12 @@
 
 import asyncio
 import getpass
-import shutil
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import quote
 from uuid import uuid4
 
 import httpx2
@@ -88,28 +88,42 @@ class Client:
         await self._socket.close()
 
     def locate(self, file: File) -> str:
-        """The address of a file on this machine; empty, if it isn't kept here."""
-        return (self._folder / file.where).as_uri() if is_kept(file.where) else ""
+        """The address of a file on this machine; empty, if it isn't in the data folder."""
+        here = self._folder / file.where
+        return here.as_uri() if is_kept(file.where) and here.is_file() else ""
 
     def kept(self, files: Sequence[File]) -> list[str]:
-        """A line for each file: where it is, if that is the data folder."""
-        return [f"{file.name}: {self._folder / file.where}" if is_kept(file.where) else file.name for file in files]
+        """A line for each file: where it is in the data folder, or on the page."""
+        return [f"{file.name}: {self._place(file)}" if is_kept(file.where) else file.name for file in files]
 
-    def brought(self, file: File, folder: Path) -> Path:
+    async def brought(self, file: File, folder: Path) -> str:
         """A file of an answer, copied to a folder under a name that is free there; where it can't be, where it is."""
-        kept = self._folder / file.where
         stem, dot, ending = Path(file.name).name.rpartition(".")
         names = chain([Path(file.name).name], (f"{stem}-{n}{dot}{ending}" for n in count(2)))
         try:
-            with kept.open("rb") as source, _free(folder, names) as copy:
-                shutil.copyfileobj(source, copy)
-        except OSError:
-            return kept
-        return Path(copy.name).relative_to(folder)
+            with _free(folder, names) as copy:
+                try:
+                    async with _content(self._folder, file) as pieces:
+                        async for piece in pieces:
+                            copy.write(piece)
+                except (OSError, SegueError):
+                    _discard(copy)
+                    raise
+        except (OSError, SegueError):
+            return self._place(file)
+        return str(Path(copy.name).relative_to(folder))
+
+    def _place(self, file: File) -> str:
+        here = self._folder / file.where
+        return str(here) if here.is_file() else f"/{file.where}/{quote(file.name)} on the page"
 
     def lines(self, text: str, files: Sequence[File]) -> str:
         """A text with a line for each of its files."""
         return "\n".join(filter(None, [text, *self.kept(files)]))
+
+
+def _discard(half: BinaryIO) -> None:
+    Path(half.name).unlink()
 
 
 def _free(folder: Path, names: Iterable[str]) -> BinaryIO:
@@ -183,18 +197,35 @@ async def _connect(folder: Path, platform: str = TERMINAL) -> ClientConnection:
         raise _nobody(folder) from error
 
 
+@asynccontextmanager
+async def _content(folder: Path, file: File) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The bytes of a file, as the gateway of a data folder gives them."""
+    async with _calling(folder) as client:
+        try:
+            async with client.stream("GET", f"/{file.where}/{quote(file.name)}") as answer:
+                if answer.status_code != 200:
+                    raise Invalid("file", f"{file.name} isn't kept here any more", "Ask for it again.")
+                yield answer.aiter_bytes()
+        except httpx2.TransportError as error:
+            raise _nobody(folder) from error
+
+
 async def ask(folder: Path, method: str, path: str) -> httpx2.Response:
     """Call the gateway of a data folder, as whoever may read that folder."""
+    async with _calling(folder) as client:
+        try:
+            return await client.request(method, path)
+        except httpx2.TransportError as error:
+            raise _nobody(folder) from error
+
+
+def _calling(folder: Path) -> httpx2.AsyncClient:
     if not is_served(folder / SOCKET):
         raise _nobody(folder)
     headers = {"Authorization": f"Bearer {token_in(folder)}"}
     # A socket in a folder of one's own: no certificate is shown, and none of the authorities need be read.
     transport = httpx2.AsyncHTTPTransport(uds=str(folder / SOCKET), verify=False)
-    try:
-        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", trust_env=False) as client:
-            return await client.request(method, path, headers=headers)
-    except httpx2.TransportError as error:
-        raise _nobody(folder) from error
+    return httpx2.AsyncClient(transport=transport, base_url="http://localhost", trust_env=False, headers=headers)
 
 
 def _nobody(folder: Path) -> NoGateway:

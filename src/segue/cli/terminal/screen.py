@@ -183,7 +183,10 @@ class Terminal:
         while True:
             async for frame in self._client.frames():
                 before = self._title
-                self._frame(frame)
+                if self._exporting and isinstance(frame, NoticeFrame) and frame.files:
+                    await self._write_export(frame.files[0])
+                else:
+                    self._frame(frame)
                 if isinstance(frame, TranscriptFrame) or self._title != before or self._begins(frame):
                     await self._client.ask(SessionsRequest())
                 if self._departure.done:
@@ -245,12 +248,12 @@ class Terminal:
                 """A terminal asks for none of the others."""
 
     def _note(self, text: str, files: Sequence[File]) -> None:
-        lines = self._client.lines(text, files)
-        if self._exporting and files:
-            # Asked for by name: nothing else is put into the folder that somebody works in.
-            self._exporting = False
-            lines = f"Wrote {self._client.brought(files[0], Path.cwd())}"
-        self._console.print(Styled(lines, "dim"), end="\n\n")
+        self._console.print(Styled(self._client.lines(text, files), "dim"), end="\n\n")
+
+    async def _write_export(self, file: File) -> None:
+        """Write what was asked for by name: nothing else is put into the folder that somebody works in."""
+        self._exporting = False
+        self._console.print(Styled(f"Wrote {await self._client.brought(file, Path.cwd())}", "dim"), end="\n\n")
 
     def _ask(self, questions: Sequence[ShownQuestion]) -> None:
         for question in questions:

@@ -66,3 +66,53 @@ from turns where outcome = 'failed'
 select coalesce(sum(case when expires >= {now} then 1 else 0 end), 0) as alive,
   coalesce(sum(case when expires < {now} then 1 else 0 end), 0) as gone
 from replicas;
+
+-- name: begin_file
+-- The bytes of a file begin to come.
+insert into file_contents (id, begun) values (:id, {now});
+
+-- name: add_file_chunk
+-- The next of them.
+insert into file_chunks (content, n, bytes) values (:content, :n, :bytes);
+
+-- name: name_file
+-- All are here, under a path; what comes back is whose bytes the path has, those of an earlier file if there was one.
+insert into files (path, content, size, kept) values (:path, :content, :size, {now})
+on conflict (path) do update set kept = excluded.kept returning content;
+
+-- name: end_file
+-- Nothing is missing of these bytes.
+update file_contents set begun = null where id = :id;
+
+-- name: drop_file_content
+-- Bytes that no path has go.
+delete from file_contents where id = :id;
+
+-- name: drop_file_halves
+-- Bytes that began to come by then and never became a file go.
+delete from file_contents where begun <= :until returning id;
+
+-- name: stored_file
+-- A file by its path.
+select content, size from files where path = :path;
+
+-- name: file_chunk
+-- One piece of its bytes.
+select bytes from file_chunks where content = :content and n = :n;
+
+-- name: stored_files
+-- A page of the files between two paths that were kept in a time.
+select path from files
+where path > :after and path < :last and kept > :since and kept <= :until order by path limit :count;
+
+-- name: stored_files_of
+-- Those of some paths that there are files at.
+select path from files where path in (select value from {each}(:paths));
+
+-- name: drop_file
+-- A file that wasn't kept again since then has no path any more; whose bytes it had.
+delete from files where path = :path and kept <= :until returning content;
+
+-- name: database_time
+-- The time by the database's clock.
+select {now} as at;

@@ -49,6 +49,16 @@ select r.schedule, r.due, s.task, s.zone, r.session, r.turn from runs r join sch
 join turns t on t.session = r.session and t.seq = r.turn
 where r.kept is null and t.finished is not null order by r.schedule, r.due limit :count;
 
+-- name: runs_answered
+-- All runs of scheduled work that were answered.
+select r.schedule, r.due, s.task, s.zone, r.session, r.turn from runs r join schedules s on s.id = r.schedule
+join turns t on t.session = r.session and t.seq = r.turn
+where r.schedule = :schedule and t.finished is not null order by r.due;
+
+-- name: schedule_by_id
+-- Scheduled work, also what has ended.
+select {schedule} from schedules where id = :id;
+
 -- name: keep_run
 -- The file of a run is written.
 update runs set kept = :at where schedule = :schedule and due = :due;

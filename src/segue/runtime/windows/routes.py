@@ -166,7 +166,8 @@ class Windows:
     async def _kept(self, request: Request) -> Response:
         """A file that came with a message. Whoever sent it may have written a page: it is saved, never opened here."""
         await self._sign_in.refresh()
-        if self._sign_in.shown_by(request) is None:
+        terminal = self._sign_in.is_terminal(request.headers.get("authorization", ""))
+        if not terminal and self._sign_in.shown_by(request) is None:
             return Response("Sign in first.", 401)
         where, name = "files/{start}/{digest}".format_map(request.path_params), request.path_params["name"]
         size = await self._files.find_size(where) if is_kept(where) else None
