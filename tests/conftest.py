@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import gc
+import os
+import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +18,12 @@ from tests.parts import Part, lack, left_out, missing, require
 from tests.postgres import Durability, Postgres, PostgresUnavailable, deadlocks, ensure, folder
 from tests.servers import homeserver
 from tests.today import file_of_today
+
+# Whatever this machine is set to: the clock's zone, and what its user set for a Segue of their own.
+os.environ["TZ"] = "UTC"
+time.tzset()
+for setting in {name for name in os.environ if name.startswith("SEGUE_")} - {"SEGUE_CACHE", "SEGUE_WITHOUT"}:
+    del os.environ[setting]
 
 # The same examples in every run, however slow the machine. `make drill` takes more, new ones each time.
 hypothesis.settings.register_profile(

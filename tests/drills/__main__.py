@@ -232,7 +232,7 @@ def _unheard(fresh: Fresh, seed: int) -> str:
 def _overload(fresh: Fresh, seed: int) -> str:
     found = asyncio.run(overload.run(fresh(), 60.0, seed))
     _say(f"overload: {found}")
-    return "; ".join(found.wrong)
+    return "; ".join([*found.wrong, *found.slow])
 
 
 def _soak(fresh: Fresh, _seed: int) -> str:

@@ -57,7 +57,7 @@ async def run(where: str, point: Point, times: int, seed: int) -> Report:
         await town.stop_talking()
         gateway = await asyncio.to_thread(start, first)
         try:
-            await _settle(town, 15.0)
+            await _settle(town, 60.0)
         finally:
             await asyncio.to_thread(kill, gateway)
         return _compare(town)

@@ -16,7 +16,7 @@ _EARLY, _LATE = 0.2, 0.2
 
 
 async def run(
-    where: str, kills: int, seed: int, people: int = 8, patience: float = 10.0, bug: Bug = Bug.NONE, lease: float = 0.5
+    where: str, kills: int, seed: int, people: int = 8, patience: float = 60.0, bug: Bug = Bug.NONE, lease: float = 0.5
 ) -> Report:
     """Kill a gateway so many times while people talk to it, then let it finish."""
     chance = random.Random(seed)

@@ -55,7 +55,7 @@ async def run(
                 while not town.accepted:  # noqa: ASYNC110 -- many hear what is accepted
                     await asyncio.sleep(0.05)
             await town.stop_talking()
-            await town.settle(10.0)
+            await town.settle(60.0)
         finally:
             await asyncio.to_thread(kill, gateway)
         return town.compare_notes()

@@ -57,14 +57,20 @@ class Found(Value, frozen=True):
 
     @property
     def wrong(self) -> list[str]:
-        """All that shouldn't be."""
+        """All that shouldn't be, on any machine."""
         return [
             *(["nothing was refused"] if not self.refused else []),
-            *([f"somebody waited {self.slowest:.1f} s to be taken in"] if self.slowest > SLOWEST else []),
             *([f"{self.lost} accepted messages were lost"] if self.lost else []),
-            *([f"the host waited {self.host:.1f} s"] if self.host > SLOWEST else []),
             *(["health said that all was well"] if not self.unwell else []),
             *([f"the process grew by {self.grown:.0f} MB"] if self.grown > 200 else []),
+        ]
+
+    @property
+    def slow(self) -> list[str]:
+        """What took too long; on a machine that is busy with something else it may."""
+        return [
+            *([f"somebody waited {self.slowest:.1f} s to be taken in"] if self.slowest > SLOWEST else []),
+            *([f"the host waited {self.host:.1f} s"] if self.host > SLOWEST else []),
         ]
 
 
@@ -118,7 +124,7 @@ class Crowd:
             number += 1
             started, text = time.monotonic(), f"message {number}"
             await self._gateway.accept(_arrival(_HOST, number))
-            while text not in self._answered and time.monotonic() < started + 30:  # noqa: ASYNC110 -- nobody tells
+            while text not in self._answered and time.monotonic() < started + 90:  # noqa: ASYNC110 -- nobody tells
                 await asyncio.sleep(0.01)
             self.host = max(self.host, time.monotonic() - started)
             await asyncio.sleep(0.3)
@@ -140,7 +146,7 @@ async def run(where: str, seconds: float, seed: int, bug: Bug = Bug.NONE) -> Fou
         async with gateway_on(where, Slow(), adapter, account=account, settings=settings) as gateway:
             crowd, before = Crowd(gateway, answered, seed), _size()
             await crowd.press(seconds)
-            ends = time.monotonic() + 60
+            ends = time.monotonic() + 200
             while not answered.keys() >= set(crowd.accepted) and time.monotonic() < ends:  # noqa: ASYNC110 -- nobody tells
                 await asyncio.sleep(0.05)
             lost = len(set(crowd.accepted) - answered.keys())

@@ -47,7 +47,7 @@ from tests.stories.idle import IDLE, ends_and_comes_back
 from tests.stories.square import REMEMBERS
 
 EVERYBODY = AccountSettings(public=True)
-ANN = PEOPLE["Ann"]
+ANN, BEN = PEOPLE["Ann"], PEOPLE["Ben"]
 HOSTS = (Identity("whatsapp", "main", ANN.number),)
 CHAT = Address("whatsapp", "main", "", ANN.number)
 There = tuple[Between, str]
@@ -303,8 +303,10 @@ async def test_word_of_a_message_whose_sender_died_is_waited_for(there: There, t
     [key] = [body["biz_opaque_callback_data"] for _, body in between.calls if "text" in body]
     between.status = lambda _: {"status": "sent"}
     async with running(tmp_path, there, EchoAgent(), within=600.0):
-        # Long enough for a resend that waits for nothing.
-        await asyncio.sleep(1.0)
+        # A resend that waits for nothing would go out before the answer to somebody who writes later.
+        await between.says(BEN.number, "hello")
+        await between.changes.until(lambda: texts(between, BEN.number) or None, lambda: "Ben hears nothing")
+        assert texts(between) == ["only once"]
         between.report(message, key=key, status="delivered")
         assert await answer(between, "and now?") == "and now?"
     assert texts(between) == ["only once", "and now?"]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from apsw.unicode import grapheme_iter_with_offsets
 
 from segue.core.text.markdown import Block, blocks, spans
-from segue.core.values import Value
+from segue.core.values import Live
 
 Stretch = tuple[int, int]
 Level = Callable[[str, int, int], Iterable[Stretch]]
@@ -43,7 +43,7 @@ _GUESSES = 4
 """Renderings to find the end of one piece."""
 
 
-class MessageRoom(Value, frozen=True):
+class MessageRoom(Live, frozen=True):
     """The room of one message on a platform that renders Markdown: it fits a text that is small enough once rendered.
 
     Rendering takes time. So the characters are counted first, and the text is rendered only if that leaves a doubt.
