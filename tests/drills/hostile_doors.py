@@ -423,7 +423,7 @@ class Doors:
         home._web = Wire(server, self._dice)
         adapter = Matrix("main", home, Shelf(), lambda _: True, Bucket(1, 1.0))
         # What ids no database keeps, its locker doesn't either.
-        adapter.remember(OwnLocker(self._gateway._patient, adapter))
+        adapter.remember(OwnLocker(self._gateway.patient, adapter))
         cursor, done = Bookmark("0"), list[Case]()
         for number in range(len(server.batches)):
             before, wrong, tries = time.process_time(), "", 0

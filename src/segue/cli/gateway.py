@@ -29,7 +29,6 @@ from segue.runtime.files.folder import Folder
 from segue.runtime.files.upload import upload_folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.mcp.door import McpDoor
-from segue.runtime.retrying import Patient
 from segue.runtime.server.app import is_local, make_app
 from segue.runtime.server.listeners import Listener, LocalListener, serving
 from segue.runtime.telemetry.spans import open_tracing
@@ -113,7 +112,7 @@ async def gateway(
                 probe=probe,
             )
         )
-        sign_in = await SignIn.open(Patient(store.driver), config.data)
+        sign_in = await SignIn.open(runs.patient, config.data)
         windows = Windows(runs, sign_in, places, files, getpass.getuser(), url)
         token = config.server.status_token
 

@@ -59,6 +59,7 @@ from segue.runtime.replica import Replica
 from segue.runtime.resets import Sweep
 from segue.runtime.retrying import Patient
 from segue.runtime.schedules import Schedules
+from segue.runtime.server.tokens import Tokens
 from segue.runtime.telemetry.metrics import Metrics
 from segue.runtime.telemetry.soundness import Soundness
 from segue.runtime.telemetry.spans import Tracing
@@ -113,12 +114,13 @@ class Gateway:
         self._clock = clock
         self._ids = fresh_ids(clock)
         self._adapters = {(adapter.platform, adapter.account): adapter for adapter in adapters}
-        self._patient = Patient(self.store.driver, self.metrics.store_failed)
+        self.patient = Patient(self.store.driver, self.metrics.store_failed)
+        self.tokens = Tokens(self.patient, clock)
         self._failures = Failures(self.metrics.failed)
         self._supervisor = Supervisor(self._failures)
-        self._replica = Replica(self._patient, self._ids, self.settings.lease)
+        self._replica = Replica(self.patient, self._ids, self.settings.lease)
         ground = Ground(
-            self._patient,
+            self.patient,
             self._adapters,
             self._replica,
             self.settings,
@@ -133,19 +135,18 @@ class Gateway:
         )
         planner = Planner(self._places(), self.settings)
         self._messages = Messages(ground)
-        prompt = Prompt(self._patient, self._adapters, self.settings, clock, files or NoFiles())
-        self._outboxes = {a: Outbox(ground, one, Exporting(self._patient, files)) for a, one in self._adapters.items()}
+        prompt = Prompt(self.patient, self._adapters, self.settings, clock, files or NoFiles())
+        self._outboxes = {a: Outbox(ground, one, Exporting(self.patient, files)) for a, one in self._adapters.items()}
         self._turns = Turns(ground, self.agents, box := self._toolbox(ground, planner, prompt), prompt, self._outboxes)
         self._stranded = Stranded(ground, self._turns, self._outboxes.values())
         self._commands = self._typed()
         self.programs = self._served(ground, box)
         access = Access(self.settings, self._ids)
         self._inbox = Inbox(self.store.driver, ground, self._turns, self._door(access))
-        self._inviting = Inviting(self.store.driver, self._adapters, clock, self._failures)
         self._handoffs = Handoffs(ground)
         file_store = files if isinstance(files, FileStore) else _folder_of(self.settings)
         self._schedules = Schedules(ground, planner, access.still, file_store)
-        self._sweep = Sweep(self._patient, self.agents, self.settings, clock, self._ids, self._failures)
+        self._sweep = Sweep(self.patient, self.agents, self.settings, clock, self._ids, self._failures)
         self._lives = self._connected()
         self._cleaner, self._soundness = self._made_cleaner(file_store), Soundness(self.store.driver)
         self._ears = self._listeners(ThreadTitles(ground, lambda: self.accounts))
@@ -157,9 +158,9 @@ class Gateway:
         """The connections that adapters need, and lockers; windows come by themselves."""
         for adapter in self.adapters:
             if isinstance(adapter, Remembers):
-                adapter.remember(OwnLocker(self._patient, adapter))
+                adapter.remember(OwnLocker(self.patient, adapter))
         return [
-            Life(self._patient, adapter, self._replica, self._inbox.accept, self.settings.poll, self.commands, line)
+            Life(self.patient, adapter, self._replica, self._inbox.accept, self.settings.poll, self.commands, line)
             for adapter in self.adapters
             if not isinstance(adapter, ShowsWindows)
             for line in lines_of(adapter)
@@ -177,7 +178,7 @@ class Gateway:
 
     def _made_cleaner(self, files: FileStore | None) -> Cleaner:
         about = self._adapters, self.settings, self._clock, self._failures
-        return Cleaner(self._patient, *about, self._let_go, self.metrics.swept, files)
+        return Cleaner(self.patient, *about, self._let_go, self.metrics.swept, files)
 
     def _listeners(self, thread_titles: ThreadTitles) -> Mapping[str, Callable[[str], None]]:
         """Connect wake-ups to the parts that hear them, and gauges to the figures that they read."""
@@ -185,7 +186,7 @@ class Gateway:
             running=lambda: self._turns.running,
             slots=self.settings.slots,
             lease_left=lambda: self._replica.left,
-            refused=lambda: self._patient.refused,
+            refused=lambda: self.patient.refused,
         )
         return {
             Topic.TURNS: lambda _: self._turns.wake.set(),
@@ -242,7 +243,7 @@ class Gateway:
         # What was just answered gets a moment to be sent.
         await _by(until, *(outbox.flush(moment) for outbox in self._outboxes.values()))
         # A database that is gone is waited for no more: the others take over when the lease ends.
-        self._patient.close()
+        self.patient.close()
         await self._supervisor.stop(main, _LEAVING)
         # A claim that was on its way may have brought something.
         await _by(asyncio.get_running_loop().time() + _LEAVING, self._turns.drain(0.0))
@@ -265,7 +266,8 @@ class Gateway:
 
     async def invite(self, lane: Lane, person: Person) -> Invitation | None:
         """A way to take a lane's conversation along to another platform."""
-        return await self._inviting.invite(lane, person)
+        inviting = Inviting(self.store.driver, self._adapters, self._clock, self._failures)
+        return await inviting.invite(lane, person)
 
     def webhooks(self) -> list[tuple[str, Callable[..., Awaitable[None]]]]:
         """The webhooks that platforms call, by path."""
@@ -301,7 +303,7 @@ class Gateway:
     @property
     def ready(self) -> bool:
         """Whether it takes messages in."""
-        return self._inbox.open and not self._patient.trouble
+        return self._inbox.open and not self.patient.trouble
 
     @property
     def accounts(self) -> dict[str, Health]:
@@ -331,12 +333,12 @@ class Gateway:
     def problems(self) -> list[str]:
         """The troubles that keep it from its work now."""
         broken = [f"{name} {health.words}" for name, health in self.accounts.items() if health.reach is Reach.BROKEN]
-        found = [self._patient.trouble, self._soundness.trouble, *broken, *self._failures.problems]
+        found = [self.patient.trouble, self._soundness.trouble, *broken, *self._failures.problems]
         if self._main is not None and self._main.done():
             found.append("The gateway has stopped. See its log for why.")
         if self._inbox.open and self._inbox.overloaded:
             found.append("More comes in than can be done: messages are refused until answers catch up.")
-        if self._inbox.open and self._replica.left < 0 and not self._patient.trouble:
+        if self._inbox.open and self._replica.left < 0 and not self.patient.trouble:
             found.append("The database hasn't taken a heartbeat in time. See whether its disk or server answers.")
         return [problem for problem in found if problem]
 
@@ -357,9 +359,9 @@ class Gateway:
                 await self._supervisor.supervised(Loop("join", self._replica.join))
 
     def _loops(self) -> list[Loop]:
-        watched = Watched(self._patient, self.adapters, self._replica, self.settings.poll)
-        pruner = Pruner(self._patient, self._adapters, self.settings, self._clock, self._failures)
-        retaining = Retaining(self._patient, self.settings, self._clock, self._failures)
+        watched = Watched(self.patient, self.adapters, self._replica, self.settings.poll)
+        pruner = Pruner(self.patient, self._adapters, self.settings, self._clock, self._failures)
+        retaining = Retaining(self.patient, self.settings, self._clock, self._failures)
         leftovers = [Loop("leftovers", self._cleaner.leftovers.run)] if self._cleaner.leftovers is not None else []
         outboxes = [Loop(f"outbox of {'.'.join(account)}", box.run) for account, box in self._outboxes.items()]
         return [
@@ -368,7 +370,7 @@ class Gateway:
             Loop("soundness", self._soundness.run),
             Loop("claim", self._turns.claim),
             Loop("stranded", self._stranded.run),
-            Loop("index", SearchIndexer(self._patient, self._failures).run),
+            Loop("index", SearchIndexer(self.patient, self._failures).run),
             Loop("prune", pruner.run),
             Loop("cleaner", self._cleaner.run),
             *leftovers,

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
+from acp import RequestError, text_block
 
 from segue.changes.exchange.traces import TurnState
 from segue.core.messages import File, Text
@@ -26,6 +27,7 @@ from segue.runtime.windows.frames import (
     TranscriptFrame,
     WaitingFrame,
 )
+from segue.testing.waits import PATIENCE
 
 HERE = SessionId("01m7n000000000000000000000")
 
@@ -117,3 +119,23 @@ async def test_what_is_said_after_a_notice_that_waited_is_told_at_once() -> None
     told = Told([*GROWS, WaitingFrame(()), NoticeFrame("(Another is done.)")])
     await is_told(told)
     assert told.updates[-1] == ("agent_message_chunk", "\n\n(Another is done.)\n\n")
+
+
+class Broken(Told):
+    """A window whose frames end in an error that nobody foresaw."""
+
+    async def frames(self) -> AsyncIterator[Shown]:
+        for frame in self._frames:
+            yield frame
+        raise KeyError("nobody foresaw it")
+
+
+async def test_nobody_waits_for_a_conversation_that_has_ended() -> None:
+    editor: Any = (told := Broken([]))
+    conversation = Conversation(HERE, told, editor)
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(RequestError):
+            await conversation.opened()
+        with pytest.raises(RequestError):
+            await conversation.prompt([text_block("tea")], "1")
+    await conversation.close()

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import httpx2
 import pytest
 from acp import RequestError
 from websockets.exceptions import ConnectionClosed
@@ -12,7 +13,10 @@ from segue.changes.people.tokens import Token, TokenScope
 from segue.core.lanes import Identity, Person
 from segue.core.values import SessionId
 from segue.core.windows import HOSTS
+from segue.errors import Refusal
 from segue.runtime.editors import routes
+from segue.runtime.server.tokens import Tokens
+from segue.runtime.windows.window import Window
 from segue.testing.agents import EchoAgent
 from segue.testing.waits import PATIENCE
 from tests.editors import Editor, editor_at, editor_in
@@ -81,3 +85,49 @@ async def test_a_token_that_doesnt_count_is_refused_and_one_that_is_revoked_ends
                 await socket.wait_closed()
             with pytest.raises((ConnectionError, ConnectionClosed, RequestError)):
                 await editor.agent.list_sessions()
+
+
+async def fails(*_: object) -> None:
+    raise KeyError("nobody foresaw it")
+
+
+async def test_a_request_that_fails_unforeseen_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with house(tmp_path, EchoAgent()) as here:
+        shown = await token_of(here, await here.gateway.store.person(HOSTS[0]))
+        async with editor_at(here.url, shown) as (editor, _), asyncio.timeout(PATIENCE):
+            await editor.begin()
+            session = await editor.new()
+            with monkeypatch.context() as planted:
+                planted.setattr(Window, "say", fails)
+                await editor.says(session, "tea")
+            assert await editor.says(session, "cake") == "end_turn"
+            assert str(editor.shows(session)).endswith("the details in the log.\\n\\ncake')]")
+
+
+async def test_an_editor_whose_token_cannot_be_looked_up_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "LOOKED", 0.05)
+    async with house(tmp_path, EchoAgent()) as here:
+        shown = await token_of(here, await here.gateway.store.person(HOSTS[0]))
+        async with editor_at(here.url, shown) as (editor, socket):
+            await editor.begin()
+            monkeypatch.setattr(Tokens, "bearer", fails)
+            async with asyncio.timeout(PATIENCE):
+                await socket.wait_closed()
+            assert socket.close_code == 1011
+
+
+async def test_wrong_tokens_are_counted_for_all_doors_together(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here, httpx2.AsyncClient(trust_env=False) as client:
+        codes = [
+            (await client.post(f"{here.url}/mcp", headers={"Authorization": f"Bearer wrong{n}"})).status_code
+            for n in range(5)
+        ]
+        assert codes == [401] * 5
+        async with editor_at(here.url, "segue_none") as (_, socket):
+            async with asyncio.timeout(PATIENCE):
+                await socket.wait_closed()
+            assert socket.close_reason == Refusal.TOO_MANY_TOKENS.value

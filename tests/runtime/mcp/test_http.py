@@ -329,6 +329,23 @@ async def test_a_gateway_without_the_library_says_how_to_get_it(
         assert there.here.gateway.programs.lent.url == ""
 
 
+async def test_a_server_that_could_not_start_is_started_by_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with street(tmp_path) as there:
+        ann = await there.meets("Ann")
+        shown = ACCEPTED | {"Authorization": f"Bearer {await given(there.store, ann.id, 'anns')}"}
+        async with httpx2.AsyncClient(base_url=there.here.url, trust_env=False) as http:
+            with monkeypatch.context() as planted:
+                planted.setattr(door, "import_module", _unreadable)
+                assert (await http.post("/mcp", json={}, headers=shown)).status_code == 500
+            assert (await http.post("/mcp", json={}, headers=shown)).status_code == 400
+
+
+def _unreadable(name: str) -> object:
+    raise OSError(24, "Too many open files", name)
+
+
 @pytest.mark.parametrize(("host", "near"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1")])
 def test_tools_are_lent_at_an_address_that_programs_of_this_machine_find(host: str, near: str) -> None:
     listener = Listener(host, 0)

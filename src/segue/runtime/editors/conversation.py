@@ -57,6 +57,7 @@ log = logging.getLogger(__name__)
 
 _PATIENCE = 60.0
 """Seconds until a conversation that doesn't open counts as lost."""
+_CLOSED = "The conversation was closed. Load it again."
 _NO_SESSION = -32002
 _BACK = "Whatever you say here brings it back."
 
@@ -158,6 +159,8 @@ class Conversation:
 
     async def prompt(self, prompt: Iterable[ContentBlock], id: str) -> TurnState:
         """Say something; returns how it ended, once it is answered. The same id again is the same message."""
+        if self._reading.done():
+            raise RequestError.internal_error({"details": _CLOSED})
         text, files = updates.words(prompt)
         if id not in self._prompts:
             said = SayRequest(id, text, files)
@@ -200,7 +203,7 @@ class Conversation:
 
     def _ended(self, reading: asyncio.Task[None]) -> None:
         """Nobody waits for ever for a window that is gone."""
-        error = RequestError.internal_error({"details": "The conversation was closed."})
+        error = RequestError.internal_error({"details": _CLOSED})
         failed = None if reading.cancelled() else reading.exception()
         if failed is not None and not isinstance(failed, ConnectionError):
             log.error("a conversation of an editor failed", exc_info=failed)

@@ -1,7 +1,6 @@
 """The way in for editors elsewhere, at `/acp`; the library is loaded when the first one comes."""
 
 import asyncio
-import time
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -9,8 +8,6 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from segue.runtime.gateway import Gateway
-from segue.runtime.retrying import Patient
-from segue.runtime.server.tokens import Tokens
 from segue.runtime.windows.routes import Windows
 
 _MISSING = 4501
@@ -22,7 +19,7 @@ class EditorDoor:
 
     def __init__(self, windows: Windows, gateway: Gateway) -> None:
         self._windows = windows
-        self._tokens = Tokens(Patient(gateway.store.driver), time.time)
+        self._tokens = gateway.tokens
 
     def routes(self) -> list[BaseRoute]:
         """Its route."""

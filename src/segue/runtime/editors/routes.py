@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from msgspec.structs import replace
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from segue.changes.exchange.traces import TurnState
 from segue.changes.people import persons
 from segue.changes.people.tokens import Bearer, TokenScope
 from segue.core.lanes import Identity
@@ -18,7 +19,7 @@ from segue.errors import Invalid, Refused, StoreError
 from segue.runtime.editors.agent import serve
 from segue.runtime.editors.wire import Texts
 from segue.runtime.server.tokens import Tokens
-from segue.runtime.windows.frames import Asked, Begins, NoticeFrame, OpenRequest, Shown
+from segue.runtime.windows.frames import AnsweredFrame, Asked, Begins, NoticeFrame, OpenRequest, SayRequest, Shown
 from segue.runtime.windows.routes import SIGNED_OUT, Windows, obey
 from segue.runtime.windows.window import Seat, Window
 
@@ -29,6 +30,9 @@ LOOKED = 5.0
 _MOST = 100
 """Frames that wait for an editor; then its window waits, and sums up."""
 _PAUSE = 0.5
+_FAILED = 1011
+"""The code that a WebSocket is closed with after an error of the server's own."""
+_UNFORESEEN = "Something failed here. The host can find the details in the log."
 _WHOLE = "A token for one session can't open an editor, whose commands reach all sessions of its person."
 
 
@@ -75,13 +79,16 @@ class Editors:
         return Seat(person.id, person.name, identity=identity)
 
     async def _until_revoked(self, socket: WebSocket) -> None:
-        """Close a connection whose token counts no more."""
+        """Close a connection whose token counts no more, or whose token can't be looked up."""
         try:
             while True:
                 await asyncio.sleep(LOOKED)
                 await self._tokens.bearer(socket, TokenScope.ACP)
         except Refused as refused:
             await socket.close(SIGNED_OUT, str(refused))
+        except Exception:  # nobody may stay whose token was revoked
+            log.exception("the token of an editor can't be looked up")
+            await socket.close(_FAILED, _UNFORESEEN)
 
 
 class OwnWindow:
@@ -143,14 +150,22 @@ class OwnWindow:
             await window.show(self._request)
         except StoreError as error:
             log.warning("a window of an editor failed: %s", error)
-            await self._frames.put(None)
+        except Exception:  # whatever it is, the frames end, and the window is opened again
+            log.exception("a window of an editor failed in a way that nobody foresaw")
+        await self._frames.put(None)
 
     async def _hear(self, window: Window) -> None:
         while True:
+            request = await self._asked.get()
             try:
-                await obey(window, await self._asked.get())
+                await obey(window, request)
             except (Invalid, Refused, StoreError) as error:
                 await self._frames.put(NoticeFrame(str(error)))
+            except Exception:  # whatever it is, the next request has its turn, and nobody waits for this one
+                log.exception("an editor's request failed in a way that nobody foresaw")
+                await self._frames.put(NoticeFrame(_UNFORESEEN))
+                if isinstance(request, SayRequest):
+                    await self._frames.put(AnsweredFrame(request.id, state=TurnState.FAILED))
 
 
 def _reading(socket: WebSocket) -> Callable[[], Awaitable[str | bytes | None]]:

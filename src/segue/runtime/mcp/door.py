@@ -5,7 +5,6 @@ why, and nothing else; a page of another site learns nothing. The library is loa
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -23,9 +22,7 @@ from segue.core.contracts.agents import Tools
 from segue.core.windows import HOSTS
 from segue.errors import NotInstalled, Refusal, Refused, StoreError
 from segue.runtime.gateway import Gateway
-from segue.runtime.retrying import Patient
 from segue.runtime.server.app import Mounted
-from segue.runtime.server.tokens import Tokens
 from segue.runtime.windows.sign_in import SignIn
 
 PATH = "/mcp"
@@ -46,7 +43,7 @@ class McpDoor:
     def __init__(self, gateway: Gateway, sign_in: SignIn, url: str) -> None:
         self._gateway = gateway
         self._sign_in = sign_in
-        self._tokens = Tokens(Patient(gateway.store.driver), time.time)
+        self._tokens = gateway.tokens
         self._netloc = urlsplit(url).netloc
         gateway.programs.lent.url = f"{url}{PATH}" if installed() else ""
         self._app: asyncio.Future[ASGIApp] | None = None
@@ -95,7 +92,8 @@ class McpDoor:
         """The server itself; loaded and begun by whoever comes first."""
         if not installed():
             raise NotInstalled("/mcp", "the mcp library", _EXTRA)
-        if self._app is None or self._serving is None:
+        if self._app is None or self._serving is None or self._serving.done():
+            # One that failed to start is started anew by whoever comes next.
             self._app = asyncio.get_running_loop().create_future()
             self._serving = asyncio.create_task(self._run(self._app), name="mcp")
         begun: list[asyncio.Future[Any]] = [self._app, self._serving]
