@@ -111,7 +111,8 @@ async def test_keys_are_forgotten_as_fast_as_they_come(world: World) -> None:
     rounds = 1
     while await world.store.driver.write(letters.forget, letters.DAYS * 86400.0):
         rounds += 1
-    assert rounds == 4
+    # A younger key among the oldest stays, and the last round finds nothing more.
+    assert rounds == 5
     assert await world.raw("select count(*) from seen") == [(0,)]
 
 

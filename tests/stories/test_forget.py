@@ -202,7 +202,9 @@ async def test_whoever_wrote_it_may_and_others_learn_nothing(square: Square) -> 
 
 
 @both
-async def test_a_session_is_forgotten_so_many_days_after_its_last_message(square: Square) -> None:
+async def test_a_session_is_forgotten_so_many_days_after_its_last_message(
+    square: Square, caplog: pytest.LogCaptureFixture
+) -> None:
     settings = GatewaySettings(retention=Retention(days=0, dm=30))
     async with square.open(settings):
         await square.says(f"my secret is {CANARY}")
@@ -212,9 +214,13 @@ async def test_a_session_is_forgotten_so_many_days_after_its_last_message(square
         await square.says("/schedule in 90 days feed the cats")
         await square.says("something that stays")
         kept = await square.session()
-        square.passes(31 * 86400)
         looking = Retaining(Patient(square.store.driver), replace(settings, accounts={}), square.clock, Failures())
-        assert await looking.once() == 1
+        for _ in range(30):
+            assert await looking.once() == 0
+            square.passes(86400)
+        with caplog.at_level("INFO", "segue.runtime.forgetting"):
+            assert await looking.once() == 1
+        assert "[retention]: 1 sessions were forgotten" in caplog.text
         await cleaned(square)
         assert await remains(square.where, CANARY) == []
         path = await square.store.path(first.id)
@@ -222,6 +228,23 @@ async def test_a_session_is_forgotten_so_many_days_after_its_last_message(square
         # What is still to be done keeps its session.
         assert (await square.session()).id == kept.id
         assert await looking.once() == 0
+
+
+@both
+async def test_a_clock_that_is_wrong_once_forgets_nothing(square: Square) -> None:
+    settings = GatewaySettings(retention=Retention(days=7))
+    async with square.open(settings):
+        await square.says("something that stays")
+        looking = Retaining(Patient(square.store.driver), replace(settings, accounts={}), square.clock, Failures())
+        square.passes(9 * 86400)
+        assert await looking.once() == 0
+        square.passes(-8 * 86400)
+        for _ in range(5):
+            assert await looking.once() == 0
+            square.passes(86400)
+        assert await square.texts() == ["something that stays", "You said: something that stays"]
+        square.passes(86400)
+        assert await looking.once() == 1
 
 
 @pytest.mark.parametrize("square", [(Signal, "sqlite"), (Matrix, "postgres")], indirect=True)

@@ -287,7 +287,8 @@ class GatewaySettings(Value, frozen=True):
         return self.retention.of(lane, kind, account.retention_days)
 
     @property
-    def forgets(self) -> bool:
-        """Whether anything is forgotten by itself."""
+    def shortest_kept(self) -> int:
+        """Days after which the first sessions are forgotten; 0 if all are kept for ever."""
         own, accounts = self.retention, self.accounts.values()
-        return any((own.days, own.dm, own.group, own.thread, *(account.retention_days for account in accounts)))
+        kept = (own.days, own.dm, own.group, own.thread, *(account.retention_days for account in accounts))
+        return min((days for days in kept if days), default=0)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from segue.changes import run_days
 from segue.changes.forgetting import cleaning, retention
 from segue.changes.forgetting.cleaning import Forgetting, LeftMessage
 from segue.changes.forgetting.erasure import Cause, Removed
@@ -141,7 +142,7 @@ class Cleaner:
             return
         with (self._data / HISTORY).open("r+b") as file:
             typed = file.read() if forgetting.why is Cause.RETENTION else b""
-            lately = forgetting.at - retention.DAY
+            lately = forgetting.at - run_days.DAY
             kept = [entry[0] for entry in _ENTRY.finditer(typed) if _typed_at(entry["at"]) > lately]
             file.seek(0)
             file.write(b"\n".join([b"", *kept] if kept else []))
@@ -168,7 +169,7 @@ class Retaining:
 
     async def run(self) -> None:
         """Look once an hour until cancelled; where all is kept for ever there is nothing to look for."""
-        while self._settings.forgets:
+        while self._settings.shortest_kept:
             await self.once()
             await asyncio.sleep(_HOUR)
 
@@ -176,13 +177,17 @@ class Retaining:
         """Look at every session that may be due; returns how many were forgotten."""
         forgotten, after, at = 0, "", self._clock()
 
-        async def look(session: retention.Unused) -> None:
+        async def forget(session: retention.Unused) -> None:
             nonlocal forgotten
-            forgotten += await self._store.write(retention.look, session, self._settings, at)
+            forgotten += await self._store.write(retention.forget, session, at)
 
-        while found := await self._store.read(retention.unused, at - retention.DAY, after, _PAGE):
-            await self._guard.for_each_item(found, look, lambda session: session.id)
+        ran = await self._store.write(run_days.count, at)
+        while found := await self._store.read(retention.unused, after, _PAGE, self._settings, at):
+            over = [session for session in found if session.is_over(ran, at)]
+            await self._guard.for_each_item(over, forget, lambda session: session.id)
             after = found[-1].id
+        if forgotten:
+            log.info("[retention]: %d sessions were forgotten", forgotten)
         return forgotten
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from segue.changes import settings
+from segue.changes import run_days, settings
 from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
@@ -13,12 +13,10 @@ from segue.errors import Invalid
 
 DAYS = 8
 """Days in which a gateway ran for which a redelivery is known: one more than the most patient platform tries."""
-_DAY = 86400.0
 AT_ONCE = 2000
 MOST = 1000
 """Dead letters of strangers that are kept of an account."""
-_KEPT = 30 * _DAY
-_RAN = "days"
+_KEPT = 30 * run_days.DAY
 _FORGOTTEN = "letters forgotten/"
 
 
@@ -40,14 +38,11 @@ def forget(at: Moment) -> Transaction[bool]:
 
     Days in which no gateway ran don't count, and a clock that jumps brings one day more at most.
     """
-    days = set(msgspec.json.decode((yield from settings.once(_RAN, "[]")), type=list[int]))
-    if (today := int(at // _DAY)) not in days:
-        days.add(today)
-        yield q.set_setting(name=_RAN, value=msgspec.json.encode(sorted(days)[-DAYS - 1 :]).decode())
+    days = yield from run_days.count(at)
     if len(days) <= DAYS:
         return False
-    before = sorted(days)[-DAYS] * _DAY
-    return len((yield q.forget_seen(before=before, count=AT_ONCE))) == AT_ONCE
+    before = days[-DAYS] * run_days.DAY
+    return bool((yield q.forget_seen(before=before, count=AT_ONCE)))
 
 
 def forget_strangers(account: str, at: Moment) -> Transaction[int]:

@@ -1,43 +1,65 @@
-"""Retention: sessions that the host keeps no longer are forgotten, unless something of them is still open."""
+"""Retention: sessions that the host keeps no longer are forgotten, unless something of them is still open.
+
+Days are those in which a gateway ran. A start with a clock that is wrong counts as one day more, however wrong it is.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 
 from segue.changes.forgetting import erasure
 from segue.changes.forgetting.erasure import Cause, Reason
 from segue.changes.rows import each
+from segue.changes.run_days import DAY
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Kind, Lane
 from segue.core.settings import GatewaySettings
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 
-DAY = 86400.0
 NOBODY = PersonId("")
 
 
-class SpokenIn(Value, frozen=True):
-    """A lane that a session was ever spoken to from, and the kind of its place."""
-
-    lane: Lane
-    kind: Kind
-
-
-class Unused(Value, frozen=True):
-    """A session that nobody has used for a while."""
+class UnusedRow(Value, frozen=True):
+    """A session that nobody has used for a while, and one of the lanes that it was ever spoken to from."""
 
     id: SessionId
     used: Moment
+    lane: Lane | None
+    kind: Kind | None
 
 
-def unused(before: Moment, after: str, count: int) -> Transaction[list[Unused]]:
-    """Sessions that nobody has used since then, by their ids; children go with their parents."""
-    return (yield from each(Unused, q.unused_sessions(before=before, after=after, count=count)))
+class Unused(Value, frozen=True):
+    """A session that nobody has used for a while, and the days for which it is kept."""
+
+    id: SessionId
+    used: Moment
+    days: int
+    """The most that any of its places keeps it; 0 is for ever."""
+
+    def is_over(self, ran: Sequence[int], at: Moment) -> bool:
+        """Whether it was kept for so long, and a gateway ran on so many days since."""
+        since = len(ran) - bisect_right(ran, int(self.used // DAY))
+        return bool(self.days) and self.used + self.days * DAY <= at and since >= self.days
 
 
-def look(session: Unused, settings: GatewaySettings, at: Moment) -> Transaction[bool]:
-    """Forget a session if each of the places where it was spoken to keeps it no longer; returns whether it did."""
-    lanes = yield from each(SpokenIn, q.lanes_ever(session=session.id))
-    kept = [settings.kept_days(spoken.lane, spoken.kind) for spoken in lanes] or [settings.retention.days]
-    if not all(days and session.used + days * DAY <= at for days in kept):
-        return False
+def unused(after: str, count: int, settings: GatewaySettings, at: Moment) -> Transaction[list[Unused]]:
+    """Sessions that nobody has used for as long as any is kept, by their ids; children go with their parents."""
+    before = at - settings.shortest_kept * DAY
+    rows = yield from each(UnusedRow, q.unused_sessions(before=before, after=after, count=count))
+    by_session: dict[SessionId, list[UnusedRow]] = {}
+    for row in rows:
+        by_session.setdefault(row.id, []).append(row)
+    return [Unused(id, found[0].used, _days(found, settings)) for id, found in by_session.items()]
+
+
+def _days(rows: Iterable[UnusedRow], settings: GatewaySettings) -> int:
+    kept = [settings.kept_days(row.lane, row.kind) for row in rows if row.lane is not None and row.kind is not None]
+    kept = kept or [settings.retention.days]
+    return max(kept) if all(kept) else 0
+
+
+def forget(session: Unused, at: Moment) -> Transaction[bool]:
+    """Forget a session, unless it was used since or something of it is still open; returns whether it did."""
     yield q.lock_session(session=session.id)
     if (yield q.still_open(session=session.id, used=session.used, at=at)):
         return False

@@ -268,15 +268,14 @@ select id, address, message from deliveries where forgotten = :forgetting and me
 update deliveries set message = null where id = :id;
 
 -- name: unused_sessions
--- Sessions that nobody has used since then, by their ids.
-select id, used from sessions
-where forgotten is null and depth = 0 and used < :before and id > :after and (tip is not null or length > 0 or tail > 0)
-order by id limit :count;
-
--- name: lanes_ever
--- The lanes that a session was ever spoken to from.
-select distinct b.lane, a.kind from bindings b join lanes l on l.key = b.lane join addresses a on a.key = l.address
-where b.session = :session;
+-- Sessions that nobody has used since then, by their ids, each with the lanes that it was ever spoken to from.
+select distinct s.id, s.used, l.key as lane, a.kind from (
+  select id, used from sessions
+  where forgotten is null and depth = 0 and used <= :before and id > :after
+    and (tip is not null or length > 0 or tail > 0)
+  order by id limit :count) as s
+left join bindings b on b.session = s.id left join lanes l on l.key = b.lane left join addresses a on a.key = l.address
+order by s.id;
 
 -- name: still_open
 -- Whether a session was used since, or has an open turn, question, child, handoff or scheduled work to come.
