@@ -29,7 +29,6 @@ _ROWS = """
 insert into replicas (id, expires) values ('{M}', 1e12)
 update sessions set holder = '{M}', epoch = 1, running = 1 where id = '{S}'
 update sessions set sweep = null, indexed = length where id like '{M}%'
-update seen set at = 1e12 where key like '%{M}%'
 insert into windows (address, replica, account) values ('{A}', '{M}', '{M}')
 insert into connections (account, holder, epoch, cursor) values ('{M}', '{M}', 1, 'c')
 insert into journal (session, turn, call, n, epoch, parts, at) values ('{S}', 1, 'c1', 1, 1, '[]', 1)

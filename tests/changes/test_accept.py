@@ -77,6 +77,7 @@ async def test_a_message_without_any_id_cannot_be_a_redelivery(world: World) -> 
 
 
 async def test_keys_are_forgotten_when_no_platform_redelivers_any_more(world: World) -> None:
+    world.changed = {"seen"}
     arrival = world.arrival("ann", "hello", message="77")
     await world.accept(arrival)
     await world.store.driver.write(letters.forget, world.clock())
@@ -104,12 +105,13 @@ async def test_a_clock_that_goes_nine_days_forward_and_back_makes_no_key_old(wor
 
 
 async def test_keys_are_forgotten_as_fast_as_they_come(world: World) -> None:
+    world.changed = {"seen"}
     for n in range(3 * letters.AT_ONCE):
-        await world.raw("insert into seen (account, key, at) values ('a', $1, 0)", f"k{n}")
+        await world.raw("insert into seen (account, key, at) values ('a', $1, $2)", f"k{n}", world.clock())
     for day in range(letters.DAYS):
-        assert not await world.store.driver.write(letters.forget, day * 86400.0)
+        assert not await world.store.driver.write(letters.forget, world.clock() + day * 86400.0)
     rounds = 1
-    while await world.store.driver.write(letters.forget, letters.DAYS * 86400.0):
+    while await world.store.driver.write(letters.forget, world.clock() + letters.DAYS * 86400.0):
         rounds += 1
     # A younger key among the oldest stays, and the last round finds nothing more.
     assert rounds == 5
@@ -337,6 +339,15 @@ async def test_a_thread_in_a_chat_that_speaks_to_somebody_elses_session_begins_f
     thread = await world.hear("stranger", "aside", private("dm", "topic"))
     assert await world.said(thread.session) == []
     assert (await world.store.session(thread.session, thread.met.person)).parent is None
+
+
+async def test_of_two_turns_of_one_message_the_newer_is_edited(world: World) -> None:
+    first = await world.hear("ann", "teh", message="typo")
+    second = await world.hear("ann", "running")
+    await world.raw("update turns set message = 'typo' where session = $1 and seq = $2", second.session, second.turn)
+    assert await world.accept(world.arrival("ann", "the", edits="typo")) == Handled.EDITED
+    waiting = await world.store.driver.read(turns.waiting, first.session, 9)
+    assert [turn.parts for turn in waiting] == [(Text("teh"),), (Text("the"),)]
 
 
 async def test_an_edit_replaces_what_still_waits(world: World) -> None:

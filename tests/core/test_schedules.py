@@ -201,6 +201,7 @@ def test_every_day_means_once_on_every_date_whatever_the_clocks_do(
         ("0 9 1 * *", "every month on the 1st at 09:00"),
         ("0 9 2,22,31 * *", "every month on the 2nd, 22nd and 31st at 09:00"),
         ("0 18 24 12 *", "every year on 24 december at 18:00"),
+        ("0 18 1 jan *", "every year on 1 january at 18:00"),
         ("*/7 * * * *", "*/7 * * * *"),
         ("0 9 13 * 5", "0 9 13 * 5"),
         ("0 9 L * *", "0 9 L * *"),

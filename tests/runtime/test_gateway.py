@@ -16,6 +16,7 @@ from segue.core.lanes import Address, Identity, Place
 from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
 from segue.core.moves import Consent, Resume
 from segue.core.settings import AccountSettings, Busy, Mentions
+from segue.runtime import replica
 from segue.runtime.gateway import Gateway
 from segue.runtime.turns.turns import Slots
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent, SteeredAgent, said
@@ -309,6 +310,10 @@ async def test_what_cant_be_understood_is_kept_and_acknowledged(tmp_path: Path) 
         assert await gateway.accept(Letter(platform.name, platform.account, "garbage", "not JSON")) is Accepted.DEAD
         assert await gateway.accept(broken) is Accepted.DEAD
         assert gateway.problems() == []
+
+
+def test_one_person_has_a_quarter_of_the_slots_and_always_one() -> None:
+    assert [Slots(count, replica.Pause(1.0)).room.share for count in (1, 4, 8)] == [1, 1, 2]
 
 
 async def test_a_turn_that_waits_for_another_session_holds_no_slot(tmp_path: Path) -> None:

@@ -237,6 +237,7 @@ async def test_a_session_is_exported_as_a_file(square: Square) -> None:
         assert told.startswith(f"Here is “Cats”.\n{taken}")
         [markdown] = square.files.kept.values()
         assert b"about cats" in markdown
+        assert "Cats.md" in await square.says("/export md")
         assert "Cats.jsonl" in await square.says("/export jsonl")
         whole = from_jsonl(list(square.files.kept.values())[-1].decode())
         assert (whole.title, len(whole.path)) == ("Cats", 3)

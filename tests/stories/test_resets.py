@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from segue import Entry, Role, open_store
+from segue.changes.sessions import resets
 from segue.core.contracts.agents import Agent
 from segue.core.contracts.probes import Point
 from segue.core.messages import Aside
@@ -24,6 +25,7 @@ from tests.forge import kill
 from tests.in_process import gateway_on
 from tests.ports import free_port
 from tests.stories.conftest import Stage
+from tests.today import file_of_today
 
 HOUR = 3600.0
 SAVE = "Save what you want to remember."
@@ -145,6 +147,21 @@ async def test_undo_goes_back_to_the_session_that_ended_and_asks_again_there(dat
     sessions = [work.session for work in agent.works]
     assert sessions[0] == sessions[1] == sessions[3] == sessions[4] != sessions[2]
     assert [text for text in told(agent) if text != SAVE] == ["I am Ann", "do you know me?", "do you know me?"]
+
+
+async def test_other_hours_count_for_sessions_that_were_looked_at_before(tmp_path: Path) -> None:
+    platform, clock = WhatsApp(), HandClock()
+    ann, agent, where = platform.person("Ann"), Rememberer("hello", "(saved)"), file_of_today(tmp_path / "segue.db")
+    dm = platform.dm(ann)
+    async with running(where, platform, agent, clock, Policy(When.IDLE, idle_minutes=7 * 24 * 60)) as gateway:
+        ann.says("I am Ann", dm)
+        await dm.reads("hello")
+        while await gateway.store.driver.read(resets.to_look_at, clock(), 1):  # noqa: ASYNC110 -- nobody tells
+            await asyncio.sleep(0.01)
+    clock.passes(2 * HOUR)
+    async with running(where, platform, agent, clock, Policy(When.IDLE, idle_minutes=60)):
+        await agent.asked(2)
+        await agent.idle()
 
 
 async def test_background_work_keeps_a_session(database: str) -> None:

@@ -51,6 +51,7 @@ async def test_the_new_agent_answers_a_message_again_and_branches_know_the_swap(
         assert (await square.says("and now?")).startswith("two knows: my cat is Tom, who is my cat?")
         assert (await square.says("/compress")).startswith("A summary stands for")
         assert (await square.says("still there?")).startswith("two knows:")
+        assert "poet, which answers here" in await square.says("/agent")
 
 
 @both

@@ -27,8 +27,8 @@ async def answer(scope: Any, receive: Any, send: Any) -> None:
         "/unannounced": StreamingResponse(unannounced()),
         "/moved": RedirectResponse("/cake"),
         "/away": RedirectResponse("http://127.0.0.1:1/cake"),
-        "/round": RedirectResponse("/round"),
         "/broken": Response("no", 503),
+        **{f"/moved/{n}": RedirectResponse(f"/moved/{n - 1}" if n > 1 else "/cake") for n in range(1, 5)},
     }
     await responses.get(request.url.path, Response("no", 404))(scope, receive, send)
 
@@ -48,11 +48,12 @@ async def fetched(url: str, limits: Limits) -> bytes:
 async def test_a_file_is_fetched_from_the_server_that_the_host_named(base: str) -> None:
     assert await fetched(f"{base}/cake", Limits(trusted=base)) == b"cake"
     assert await fetched(f"{base}/moved", Limits(trusted=base)) == b"cake"
+    assert await fetched(f"{base}/moved/3", Limits(trusted=base)) == b"cake"
 
 
 @pytest.mark.parametrize(
     ("path", "why"),
-    [("/large", "larger than"), ("/unannounced", "larger than"), ("/none", "404"), ("/round", "too often")],
+    [("/large", "larger than"), ("/unannounced", "larger than"), ("/none", "404"), ("/moved/4", "too often")],
 )
 async def test_what_will_never_come_is_told(base: str, path: str, why: str) -> None:
     with pytest.raises(NotFetched, match=why) as told:

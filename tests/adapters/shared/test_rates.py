@@ -36,6 +36,17 @@ def test_chats_do_not_wait_for_each_other(limiter: Limiter) -> None:
     assert limiter.take({"two": CHAT}) == 0
 
 
+def test_what_a_platform_said_of_one_chat_holds_though_others_are_forgotten(
+    clock: HandClock, limiter: Limiter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rates, "_MANY", 3)
+    limiter.quiet(100.0, "chat")
+    for n in range(9):
+        clock.passes(2.0)
+        assert limiter.take({f"chat {n}": CHAT}) == 0
+    assert limiter.take({"chat": CHAT}) == pytest.approx(82.0)
+
+
 def test_a_call_that_has_to_wait_is_not_counted(limiter: Limiter) -> None:
     limiter.take({"all": Rate(2, 1.0), "one": CHAT})
     assert limiter.take({"all": Rate(2, 1.0), "one": CHAT}) > 0

@@ -1,11 +1,14 @@
 """Deliveries: in order per address, never two of one address at once, receipts and dead letters."""
 
+import asyncio
+
 import pytest
 
 from segue.changes.eras import begin
 from segue.changes.exchange import deliveries, replicas, turns
 from segue.changes.exchange.deliveries import Attempt
 from segue.core.contracts.adapters import StatusReport
+from segue.core.contracts.wakes import Topic
 from segue.core.lanes import Address
 from segue.core.messages import File, Outgoing, SendStatus
 from segue.core.turns import Finish, Reply, Run
@@ -94,9 +97,16 @@ async def test_a_dead_letter_that_is_tried_again_waits_for_what_is_being_sent(wo
     [out] = await take(world)
     await world.store.driver.write(deliveries.give_up, out, "403", world.clock())
     [second] = await take(world)
+    heard = asyncio.Queue[str]()
+    stop = world.store.driver.listen(heard.put_nowait)
     await world.store.driver.write(deliveries.retry, out.id)
+    async with asyncio.timeout(60):
+        assert await heard.get() == Topic.DELIVERIES, "it is sent at once, not at the next look"
+    stop()
     with pytest.raises(Invalid, match=f"delivery: {out.id} is no dead letter"):
         await world.store.driver.write(deliveries.retry, out.id)
+    with pytest.raises(Invalid, match=f"out-{out.id} is no dead letter"):
+        await world.store.driver.read(deliveries.dead_one, out.id)
     assert await take(world) == []
     await is_sent(world, second)
     assert texts(await take(world)) == ["1"]

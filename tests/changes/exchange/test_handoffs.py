@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from segue.changes.exchange import deliveries, handoffs, replicas, turns
-from segue.core.handoffs import Driven, HandoffProgress, HandoffRecord, Patience, State
+from segue.core.handoffs import Driven, HandoffProgress, HandoffRecord, Patience, State, deadline
 from segue.core.lanes import Kind, Lane, Person, Place, Rules
 from segue.core.messages import Opening, Outgoing
 from segue.core.moves import Limits, Renew
@@ -113,8 +113,12 @@ async def test_people_are_told_how_far_it_is(house: House) -> None:
     run = await house.opening()
     await write(SEQUEL.grew, run.held.session, run.name, clock())
     assert await step() is HandoffProgress.WRITING
+    house.world.clock.passes(PATIENCE.progress - 1)
     await house.finish(run, answer(run, "here"))
     assert await step() is HandoffProgress.SENDING
+    # What was just answered has all the time again, as far as the handoff as a whole has any.
+    known = await house.world.store.driver.read(handoffs.read, "h")
+    assert known.deadline == deadline(known.requested, clock(), PATIENCE)
     await house.sent(await house.outgoing())
     assert await step() is HandoffProgress.ENDED
 

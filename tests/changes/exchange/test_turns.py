@@ -7,7 +7,7 @@ from segue.changes.accept import Queued
 from segue.changes.exchange import replicas, turns
 from segue.core.contracts.agents import Usage
 from segue.core.lanes import Address
-from segue.core.messages import Text, ToolCall, ToolResult
+from segue.core.messages import Text, ToolCall, ToolResult, encode_parts
 from segue.core.transcripts import AGENT, Draft
 from segue.core.turns import Claim, Finish, Finished, Outcome, Reply, Room, Run, draft_of
 from segue.errors import Fenced, StoreConflict
@@ -47,6 +47,20 @@ async def test_what_waits_is_one_turn_up_to_a_megabyte_and_the_rest_the_next(wor
     [claimed] = await claim(world)
     assert texts(claimed) == long[:2]
     assert (await world.store.driver.read(turns.backlog, run.held.session)).count == 5
+
+
+async def test_exactly_a_megabyte_is_one_turn(world: World) -> None:
+    run = run_of(await world.hear("ann", "first", me="r"))
+    around = len(encode_parts((Text(""),)))
+    half = (1 << 19) - around
+    for text in ("x" * half, "y" * half, "z" * half, "z" * (half + 1)):
+        await world.hear("ann", text)
+    run_next = (await finish(world, run, "done")).next
+    assert run_next is not None
+    assert len(run_next.turns) == 2
+    run_next = (await finish(world, run_next, "done")).next
+    assert run_next is not None
+    assert len(run_next.turns) == 1
 
 
 async def test_an_entry_has_the_time_at_which_it_was_said(world: World) -> None:
@@ -153,6 +167,15 @@ async def test_a_finish_that_names_a_later_turn_passes_over_none(world: World) -
     done = await finish(world, done.next, "two")
     assert done.next is None
     assert await world.raw("select head, tail, holder from sessions") == [(3, 3, None)]
+
+
+async def test_a_claimed_turn_has_the_mark_of_its_own_sessions_lanes(world: World) -> None:
+    first = run_of(await world.hear("ann", "1", me="r"))
+    await world.hear("bob", "hello", private("bob"))
+    await world.hear("ann", "2")
+    await world.store.driver.write(turns.let_go, first.held, 0, 0.0)
+    [mark] = [run.bound for run in await claim(world) if run.held.session == first.held.session]
+    assert mark == first.bound != ""
 
 
 async def test_half_of_the_turns_over_which_processes_died_run_at_once_and_others_beside_them(world: World) -> None:

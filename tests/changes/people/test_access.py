@@ -429,14 +429,17 @@ async def test_whoever_is_blocked_is_refused_whatever_else_lets_them_in(door: Do
     assert await door.standing("ann") is Standing.PARTICIPANT
 
 
-async def test_a_block_outlives_a_merge(door: Door, world: World) -> None:
+@pytest.mark.parametrize("lifted", [False, True], ids=["blocked", "let in again"])
+async def test_a_block_outlives_a_merge(door: Door, world: World, *, lifted: bool) -> None:
     await door.say("ann")
     await door.say("U7", account="slack.team")
     ann = await world.store.person(Identity("telegram", "bot", "ann"))
     other = await world.store.person(Identity("slack", "team", "U7"))
     await world.store.driver.write(grants.block, other.id, ann.id, world.clock())
+    if lifted:
+        await world.store.driver.write(grants.unblock, other.id, ann.id, world.clock())
     await world.store.link(ann, other)
-    assert await door.say("ann") == (Refuse(), "")
+    assert (await door.say("ann") == (Refuse(), "")) is not lifted
 
 
 @pytest.mark.parametrize(

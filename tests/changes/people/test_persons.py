@@ -2,10 +2,11 @@
 
 import pytest
 
-from segue.changes.exchange import questions, replicas
+from segue.changes.exchange import questions, replicas, turns
 from segue.changes.exchange.questions import Asking, Posed
 from segue.changes.people import notes
 from segue.changes.places.ways import Way
+from segue.changes.sessions import readings
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Identity, Person
 from segue.core.moves import Consent, Resume, Spawn, Why
@@ -14,7 +15,7 @@ from segue.core.values import PersonId, SessionId
 from segue.core.windows import HOSTS
 from segue.database.statements import q
 from segue.errors import Invalid, Refusal, Refused
-from tests.changes.world import World, private, public
+from tests.changes.world import World, answer, private, public
 
 
 async def test_an_identity_is_one_person_for_ever(world: World) -> None:
@@ -171,6 +172,23 @@ async def test_an_undone_merge_gives_each_what_they_began(world: World) -> None:
         assert (now.id, now.owner, now.title) == (was.id, person.id, "plan")
         assert [s.id for s in await world.store.sessions(person)] == [was.id]
         assert (await world.store.history(await world.group(person)))[0].why is Why.UNDO
+
+
+async def test_who_was_parted_has_still_read_what_they_said_in_their_own_chat(world: World) -> None:
+    left = await world.hear("ann", "hello", me="r")
+    assert left.run is not None
+    await world.store.driver.write(turns.finish, left.run.held, answer(left.run, "hi"), world.clock())
+    ann, bob = left.met.person, await world.person("bob")
+    await world.renew(left.lane, ann, "something else")
+    elsewhere = await world.dm(bob, "elsewhere")
+    merge = await world.store.link(ann, bob)
+    await world.store.move(Resume(elsewhere, left.session, consent=Consent.GIVEN), ann)
+    await world.renew(elsewhere, ann, "something else")
+    await world.store.unlink(merge)
+    read = [
+        await world.store.driver.read(readings.whole, lane.address, left.session) for lane in (left.lane, elsewhere)
+    ]
+    assert read == [True, False], "in the other chat only somebody else ever spoke"
 
 
 async def test_what_was_begun_after_the_merge_stays_with_the_older_person(world: World) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from segue.changes.sessions import sessions
 from segue.core.lanes import Person
 from segue.core.moves import Renew, Resume
 from segue.core.values import PersonId, SessionId
@@ -19,6 +20,17 @@ async def test_a_persons_sessions_are_listed_last_used_first_without_empty_ones(
     world.clock.passes(1)
     await world.store.say(first, ann, "again")
     assert [s.id for s in await world.store.sessions(ann)] == [first, second]
+
+
+async def test_of_a_persons_open_sessions_those_beyond_so_many_are_unused_unless_at_work(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    lane = await world.dm(ann)
+    closed, old, busy, *_ = [await world.renew(lane, ann, str(n)) for n in range(5)]
+    await world.renew(await world.dm(bob), bob, "not hers")
+    await world.store.close_session(closed, ann)
+    await world.raw("update sessions set tail = 1 where id = $1", busy)
+    assert await world.store.driver.read(sessions.unused, ann.id, 2) == [old]
+    assert await world.store.driver.read(sessions.unused, ann.id, 4) == []
 
 
 async def test_a_message_that_waits_makes_a_session_not_empty(world: World) -> None:

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from segue.core.contracts.agents import Usage
-from segue.core.exports.jsonl import Cost, Leap, Line, Transcript, from_jsonl, to_jsonl, transcript_of
+from segue.core.exports.jsonl import Cost, Leap, Line, Transcript, files_after, from_jsonl, to_jsonl, transcript_of
 from segue.core.exports.markdown import FOLDS, from_markdown, to_markdown
 from segue.core.lanes import clean_name
 from segue.core.messages import (
@@ -416,6 +416,12 @@ def test_a_damaged_text_is_refused(change: Callable[[list[str]], list[str]], fie
     with pytest.raises(Invalid) as refused:
         from_jsonl("\n".join(change(edited(2, {}).splitlines())))
     assert refused.value.field == field
+
+
+def test_the_line_that_counts_the_files_is_named_if_it_is_damaged() -> None:
+    with pytest.raises(Invalid) as refused:
+        files_after("nothing\n")
+    assert refused.value.field == "line 1"
 
 
 @given(st.data(), transcripts())

@@ -18,6 +18,9 @@ def test_a_text_is_a_tree_of_its_markup() -> None:
 def test_what_looks_like_html_is_text() -> None:
     assert not {"html_block", "html_inline"} & set(kinds("<b>bold</b>\n\n<script>alert(1)</script>"))
     assert words(parse("<b>bold</b>")) == "<b>bold</b>"
+    wide = "|" + "a|" * 200
+    table = f"{wide}\n|{'-|' * 200}\n" + "a\n" * 1000
+    assert not {"html_block", "html_inline"} & set(kinds(f"<script>alert(1)</script>\n\n{table}"))
 
 
 def test_a_link_that_could_run_something_is_text() -> None:

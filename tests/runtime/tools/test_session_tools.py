@@ -484,6 +484,7 @@ async def test_a_persons_agent_sees_what_it_started_and_the_persons_other_sessio
         told = {result.id: result.content for result in await results(store, session)}
         kid = told["spawn"]["session"]
     assert [entry["text"] for entry in told["history"]["entries"]] == ["begin", "heard: begin"]
+    assert all(entry.get("name", "nobody") for entry in told["history"]["entries"]), "who has no name is given none"
     assert told["list"]["children"] == [{"session": kid, "label": "kid", "mode": "session", "state": "closed"}]
     assert [other["session"] for other in told["list"]["others"]] == [before]
 
