@@ -3,14 +3,18 @@
 import asyncio
 import os
 import threading
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import pytest
 
 from segue.adapters.http import Http
-from segue.changes.exchange import letters
+from segue.changes import lockers
+from segue.changes.exchange import letters, replicas
 from segue.core.accounts import Reach
+from segue.core.contracts.database import Driver, Transaction
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Speaker, Text
 from segue.core.values import Secret
@@ -19,13 +23,18 @@ from segue.errors import SendLater, SendNever, SendUnsure, StoreFull, StoreUnrea
 from segue.runtime.gateway import Gateway
 from segue.runtime.outbox import Outlet
 from segue.runtime.retrying import Patient
+from segue.store import open_driver
 from segue.testing import HandClock, Shelf
 from segue.testing.agents import EchoAgent
 from segue.testing.personas import WhatsApp
+from segue.testing.waits import PATIENCE
 from tests.database.disk import Disk
 from tests.in_process import gateway_on
 from tests.ports import free_port
 from tests.runtime.test_poison import arrival
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def gateway(path: Path, platform: WhatsApp) -> AbstractAsyncContextManager[Gateway]:
@@ -85,6 +94,7 @@ async def test_a_disk_that_hangs_is_told_until_it_answers(tmp_path: Path) -> Non
         waiting = asyncio.create_task(running.accept(arrival(platform, 2, "hello")))
         try:
             await unwell(running, "hasn't taken a heartbeat in time. See whether its disk or server answers.")
+            assert not running.ready
             assert not waiting.done(), "nothing is acknowledged that isn't durable"
         finally:
             answers.set()
@@ -181,3 +191,40 @@ def test_a_platform_that_asks_for_patience_or_refuses_one_message_is_no_trouble(
     assert outlet.trouble == ""
     outlet.failed(SendLater("can't be reached"))
     assert outlet.trouble.endswith("can't be reached")
+
+
+class NoRoomForMessages:
+    """A database on a disk where a heartbeat still fits, and a message doesn't."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self.read, self.hint, self.listen, self.close = driver.read, driver.hint, driver.listen, driver.close
+        self.copies, self.scrub, self.damage = driver.copies, driver.scrub, driver.damage
+        self.full = False
+        self.beats = 0
+
+    async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        large = transaction.__qualname__ == "FrontDoor.accept" or transaction is lockers.keep
+        if self.full and large:
+            raise StoreFull("the disk is full")
+        self.beats += transaction is replicas.beat
+        return await self._driver.write(transaction, *args, **kwargs)
+
+
+async def test_a_message_that_finds_no_room_is_trouble_until_one_would(tmp_path: Path) -> None:
+    disk, platform = NoRoomForMessages(await open_driver(tmp_path / "segue.db")), WhatsApp()
+    async with gateway_on(disk, EchoAgent(), platform, lease=0.6, poll=0.05) as running:
+        await running.accept(arrival(platform, 1, "hello"))
+        assert running.ready
+        disk.full = True
+        with pytest.raises(StoreFull):
+            await running.accept(arrival(platform, 2, "hello"))
+        before = disk.beats
+        async with asyncio.timeout(PATIENCE):
+            while disk.beats < before + 3:  # noqa: ASYNC110 -- nobody tells
+                await asyncio.sleep(0.02)
+        assert (running.problems(), running.ready) == (["the disk is full"], False)
+        disk.full = False
+        await well(running)
+        assert running.ready
+        assert await running.store.driver.read(lockers.read, "segue/probe/", "") == {}

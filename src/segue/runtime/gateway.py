@@ -50,6 +50,7 @@ from segue.runtime.inbox import Inbox
 from segue.runtime.indexing import SearchIndexer
 from segue.runtime.intake import Life, OwnLocker, lines_of
 from segue.runtime.invitations import Invitation, Inviting
+from segue.runtime.lifecycle.accept_health import AcceptHealth
 from segue.runtime.lifecycle.failures import Failures
 from segue.runtime.lifecycle.supervisor import Loop, Supervisor
 from segue.runtime.outbox import Outbox
@@ -119,20 +120,7 @@ class Gateway:
         self._failures = Failures(self.metrics.failed)
         self._supervisor = Supervisor(self._failures)
         self._replica = Replica(self.patient, self._ids, self.settings.lease)
-        ground = Ground(
-            self.patient,
-            self._adapters,
-            self._replica,
-            self.settings,
-            clock,
-            self._ids,
-            self.metrics,
-            tracing,
-            self.watches,
-            probe,
-            OpeningSequel(self.settings.handoff),
-            self._failures,
-        )
+        ground = self._ground(tracing, probe)
         planner = Planner(self._places(), self.settings)
         self._messages = Messages(ground)
         prompt = Prompt(self.patient, self._adapters, self.settings, clock, files or NoFiles())
@@ -143,6 +131,7 @@ class Gateway:
         self.programs = self._served(ground, box)
         access = Access(self.settings, self._ids)
         self._inbox = Inbox(self.store.driver, ground, self._turns, self._door(access))
+        self._accepting = AcceptHealth(self._inbox, self.store.driver, self._ids(), self.settings.poll)
         self._handoffs = Handoffs(ground)
         file_store = files if isinstance(files, FileStore) else _folder_of(self.settings)
         self._schedules = Schedules(ground, planner, access.still, file_store)
@@ -154,13 +143,29 @@ class Gateway:
         self._main: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] | None = None
 
+    def _ground(self, tracing: Tracing | None, probe: Probe) -> Ground:
+        return Ground(
+            self.patient,
+            self._adapters,
+            self._replica,
+            self.settings,
+            self._clock,
+            self._ids,
+            self.metrics,
+            tracing,
+            self.watches,
+            probe,
+            OpeningSequel(self.settings.handoff),
+            self._failures,
+        )
+
     def _connected(self) -> list[Life]:
         """The connections that adapters need, and lockers; windows come by themselves."""
         for adapter in self.adapters:
             if isinstance(adapter, Remembers):
                 adapter.remember(OwnLocker(self.patient, adapter))
         return [
-            Life(self.patient, adapter, self._replica, self._inbox.accept, self.settings.poll, self.commands, line)
+            Life(self.patient, adapter, self._replica, self._accepting.accept, self.settings.poll, self.commands, line)
             for adapter in self.adapters
             if not isinstance(adapter, ShowsWindows)
             for line in lines_of(adapter)
@@ -262,7 +267,7 @@ class Gateway:
 
     async def accept(self, arrival: Arrived) -> Accepted:
         """Make an arrival durable; when this returns it may be acknowledged."""
-        return await self._inbox.accept(arrival)
+        return await self._accepting.accept(arrival)
 
     async def invite(self, lane: Lane, person: Person) -> Invitation | None:
         """A way to take a lane's conversation along to another platform."""
@@ -303,7 +308,7 @@ class Gateway:
     @property
     def ready(self) -> bool:
         """Whether it takes messages in."""
-        return self._inbox.open and not self.patient.trouble
+        return self._inbox.open and self._replica.left > 0 and not (self.patient.trouble or self._accepting.problem)
 
     @property
     def accounts(self) -> dict[str, Health]:
@@ -333,7 +338,12 @@ class Gateway:
     def problems(self) -> list[str]:
         """The troubles that keep it from its work now."""
         broken = [f"{name} {health.words}" for name, health in self.accounts.items() if health.reach is Reach.BROKEN]
-        found = [self.patient.trouble, self._soundness.trouble, *broken, *self._failures.problems]
+        found = [
+            self.patient.trouble or self._accepting.problem,
+            self._soundness.trouble,
+            *broken,
+            *self._failures.problems,
+        ]
         if self._main is not None and self._main.done():
             found.append("The gateway has stopped. See its log for why.")
         if self._inbox.open and self._inbox.overloaded:
@@ -375,6 +385,7 @@ class Gateway:
             Loop("cleaner", self._cleaner.run),
             *leftovers,
             Loop("letters", self._inbox.run),
+            Loop("accept health", self._accepting.run),
             Loop("retention", retaining.run),
             Loop("answers", self._messages.sweep),
             Loop("resets", self._sweep.run),
