@@ -1,6 +1,9 @@
 """`segue backup` and `segue restore`: a backup is whole while a gateway runs, and what follows it is shown."""
 
 import asyncio
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from segue.cli.main import main
 from segue.core.contracts.database import Transaction
 from segue.database.statements import q
 from segue.testing.waits import NeverCame
+from tests.forge import start
 from tests.stories.square import BehindHttp, Square
 
 
@@ -76,3 +80,38 @@ async def test_a_gateway_that_runs_keeps_its_database(home: Path) -> None:
     (home / "torn.tar").write_text("torn")
     assert (await asyncio.to_thread(run, "restore", str(home / "torn.tar"))).startswith("1: Error: ")
     assert (home / "segue.db").exists()
+
+
+def dies_at(number: int, arguments: tuple[str, ...], home: str) -> None:
+    """Run `segue` in a process that ends at its so manieth change of a file's name, as by a kill."""
+    left = iter(range(number))
+
+    def hook(event: str, what: tuple[object, ...]) -> None:
+        moves = event in {"os.rename", "os.remove", "os.link"} and "segue.db" in str(what[0])
+        if moves and next(left, None) is None:
+            os._exit(9)
+
+    os.environ["SEGUE_HOME"] = home
+    sys.addaudithook(hook)
+    main(arguments, standalone_mode=True)
+
+
+async def test_a_restore_that_is_killed_leaves_a_database_under_the_name(home: Path, tmp_path: Path) -> None:
+    square = Square(BehindHttp(), str(home / "segue.db"))
+    async with square.open():
+        await square.says("before")
+        assert (await asyncio.to_thread(run, "backup", str(tmp_path / "b.tar"))).startswith("0: ")
+        await square.says("after")
+    shutil.copytree(home, tmp_path / "kept")
+    for number in range(20):
+        shutil.rmtree(home)
+        shutil.copytree(tmp_path / "kept", home)
+        process = start(dies_at, number, ("restore", str(tmp_path / "b.tar")), str(home))
+        await asyncio.to_thread(process.join)
+        assert (home / "segue.db").stat().st_size > 0, f"killed at change {number}"
+        if process.exitcode == 0:
+            break
+    assert 3 < number < 19
+    for store in (home / "segue.db", *home.glob("segue.db.before-*[0-9]")):  # noqa: ASYNC240 -- a look
+        async with await open_store(store) as opened:
+            assert len(await opened.lanes()) == 1

@@ -90,13 +90,23 @@ def _bring(file: Path, to: Path, data: Path) -> Path | None:
             kept = [m for m in archive.getmembers() if m.name.split("/")[0] in BESIDE]
             archive.extractall(data, kept, filter="data")
     new.chmod(0o600)
-    aside = None
-    if to.exists():
-        aside = to.with_name(f"{to.name}.before-{time.strftime('%Y%m%dT%H%M%S')}")
-        for part in ("-wal", "-shm", ""):
-            if Path(f"{to}{part}").exists():
-                Path(f"{to}{part}").rename(f"{aside}{part}")
+    aside = _keep_aside(to) if to.exists() else None
+    # Killed after any of these, a database has the name: the old one, or a copy without its log, which is refused.
+    for part in ("-wal", "-shm"):
+        Path(f"{to}{part}").unlink(missing_ok=True)
+    new.replace(to)
     if Path(f"{new}-wal").exists():
-        Path(f"{new}-wal").rename(f"{to}-wal")
-    new.rename(to)
+        Path(f"{new}-wal").replace(f"{to}-wal")
+    return aside
+
+
+def _keep_aside(store: Path) -> Path:
+    """Give a database, with its log, a second name."""
+    aside = store.with_name(f"{store.name}.before-{time.strftime('%Y%m%dT%H%M%S')}")
+    for part in ("-wal", ""):
+        if Path(f"{store}{part}").exists():
+            try:
+                Path(f"{aside}{part}").hardlink_to(f"{store}{part}")
+            except OSError:
+                shutil.copyfile(f"{store}{part}", f"{aside}{part}")  # a file system without links
     return aside
