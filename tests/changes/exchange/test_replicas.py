@@ -182,3 +182,15 @@ async def test_a_turn_that_only_waited_for_a_persons_answer_has_cost_no_life(wor
     await beat(world, "third")
     [third] = await world.store.driver.write(turns.claim, "third", 9)
     assert third.deaths == 1
+
+
+async def test_a_turn_after_one_that_was_taken_back_has_all_its_lives(world: World) -> None:
+    await join(world, "dead", -1.0)
+    await world.hear("ann", "it kills", message="m", me="dead")
+    await join(world, "me")
+    await beat(world, "me")
+    await world.accept(world.arrival("ann", "", deletes="m"))
+    assert await world.store.driver.write(turns.claim, "me", 10) == []
+    await world.hear("ann", "an innocent one")
+    [run] = await world.store.driver.write(turns.claim, "me", 10)
+    assert (run.deaths, run.fails) == (0, 0)

@@ -129,8 +129,8 @@ order by s.due limit 1;
 update sessions set holder = null where id = :session;
 
 -- name: nothing_waits
--- All that waited was taken back: the session is idle.
-update sessions set head = tail, running = 0, holder = null, due = 0 where id = :session;
+-- All that waited was taken back: the session is idle, and what comes next has all its tries.
+update sessions set head = tail, running = 0, holder = null, due = 0, fails = 0, deaths = 0 where id = :session;
 
 -- name: set_running
 -- The turns up to this one run now.
