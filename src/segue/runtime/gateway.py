@@ -199,7 +199,7 @@ class Gateway:
             Topic.CONNECTIONS: self._connect,
             Topic.SAID: lambda session: self.watches.tell(SessionId(session), Changed()),
             Topic.HANDOFF: self._handoff_moved,
-            Topic.HIDDEN: lambda _: self._turns.forget(),
+            Topic.HIDDEN: lambda session: self._turns.forget_hidden(SessionId(session)),
             Topic.FORGOTTEN: lambda _: self._cleaner.wake.set(),
             Topic.LETTERS: lambda _: self._inbox.wake.set(),
             Topic.LOOK: self._look,

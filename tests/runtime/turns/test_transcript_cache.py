@@ -6,6 +6,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from segue import AccountSettings, Store, open_store
 from segue.changes.sessions import transcripts
@@ -13,7 +14,7 @@ from segue.core.contracts.agents import Work
 from segue.core.contracts.database import Driver, Row, Statement, Transaction
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Summary, Text
-from segue.core.moves import Renew
+from segue.core.moves import Fork, Renew
 from segue.core.settings import Redaction, Streams
 from segue.core.transcripts import AGENT, GATEWAY, Author, Draft, Entries, Entry, Path, Role, Tip
 from segue.core.turns import Claim, Run, Turn, TurnKind
@@ -218,3 +219,21 @@ async def test_the_session_in_use_stays_however_long_and_others_make_room(tmp_pa
         assert counting.rows == 0
         await cache.path(run_of(one, 500))
         assert counting.rows == 500
+
+
+async def test_a_hidden_message_drops_the_paths_through_its_session_alone(tmp_path: FilePath) -> None:
+    async with await open_store(tmp_path / "s.db") as store:
+        counting = Counting(store.driver)
+        cache = TranscriptCache(Patient(counting))
+        one, other = await session_of(store, a_lot(20)), await session_of(store, a_lot(20))
+        ann = await store.person(Identity("telegram", "bot", "ann"), "Ann")
+        lane, fork = await store.lane(Place(Address("telegram", "bot", chat="c"), Kind.DM), ann), store.new_session_id()
+        await store.move(Fork(lane, one, fork), ann)
+        forked = replace(run_of(fork, 20), tip=Tip(one, 20))
+        for run in (run_of(one, 20), run_of(other, 20), forked):
+            await cache.path(run)
+        cache.drop(one)
+        for run, read in ((run_of(other, 20), 0), (run_of(one, 20), 20), (forked, 20)):
+            counting.rows = 0
+            assert len(await cache.path(run)) == 20
+            assert counting.rows == read

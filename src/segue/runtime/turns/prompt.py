@@ -118,6 +118,11 @@ class Prompt:
         self.transcripts.clear()
         self._told.clear()
 
+    def forget_hidden(self, session: SessionId) -> None:
+        """Let go of the transcripts that lead through a session: something in it was hidden, or is shown again."""
+        self.transcripts.drop(session)
+        self._told.pop(session, None)
+
     async def heard(self, more: tuple[Draft, ...]) -> tuple[Draft, ...]:
         """Messages that come while a turn runs, as its agent gets them."""
         veil = await self.veil()

@@ -1,9 +1,9 @@
 """The cache of transcripts: the path of each session that was answered lately, kept in memory.
 
-Law: entries never change, but some are hidden, shown again or forgotten, and then nothing that is kept counts any
-more, nor does what a turn began with that runs meanwhile. So a path that ends at a session's tip is right; one that
-ends elsewhere shares its beginning with the right one, and only the rest is read. The sessions that were used longest
-ago make room; the one that was used last stays, however long it is: its turn holds it in memory anyway.
+Law: entries never change, but some are hidden, shown again or forgotten. Then no path that leads through their session
+counts any more, nor does what a turn began with that runs meanwhile. So a path that ends at a session's tip is right;
+one that ends elsewhere shares its beginning with the right one, and only the rest is read. The sessions that were used
+longest ago make room; the one that was used last stays, however long it is: its turn holds it in memory anyway.
 """
 
 from collections import OrderedDict
@@ -27,6 +27,8 @@ class _Kept:
 
     def __init__(self) -> None:
         self.path = Path()
+        self.sessions = set[SessionId]()
+        """Sessions of the entries on the path: its own, and those that it was forked from."""
         self.shown: tuple[Entries, Entries] | None = None
         self.size = 0
 
@@ -43,10 +45,16 @@ class TranscriptCache:
         """Sessions whose turns have begun with what still counts."""
 
     def clear(self) -> None:
-        """Forget all paths: something in one of them was hidden, or is shown again."""
+        """Forget all paths: something in any of them may have been hidden, or forgotten."""
         self._begun.clear()
         self._kept.clear()
         self._size = 0
+
+    def drop(self, session: SessionId) -> None:
+        """Forget the paths through a session: something in it was hidden, or is shown again."""
+        self._begun.clear()
+        for id in [id for id, kept in self._kept.items() if session in kept.sessions]:
+            self._size -= self._kept.pop(id).size
 
     async def path(self, run: Run) -> Path:
         """The path on which a turn begins: back to what its newest summary needs, or as far as it moves the tip."""
@@ -70,7 +78,7 @@ class TranscriptCache:
     def go_on(self, before: Path, run: Run, done: Finish, finished: Finished, at: Moment) -> None:
         """Take in what a finished turn wrote after the path on which it began."""
         if finished.hidden:
-            self.clear()
+            self.drop(run.held.session)
         counts = run.held.session in self._begun
         self._begun.discard(run.held.session)
         if not counts or finished.before != (done.onto.tip if done.onto else run.tip):
@@ -133,6 +141,7 @@ class TranscriptCache:
 
     def _grow(self, kept: _Kept, new: Sequence[Entry]) -> None:
         """Count the bytes that new entries take in memory, about, and make room for them."""
+        kept.sessions.update(entry.tip.session for entry in new)
         size = _BARE * len(new)
         for part in (part for entry in new for part in entry.parts):
             if isinstance(part, Text | Notice | Aside | Summary):

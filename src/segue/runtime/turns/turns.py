@@ -130,6 +130,10 @@ class Turns:
         self._prompt.forget()
         self._agents.clear()
 
+    def forget_hidden(self, session: SessionId) -> None:
+        """Let go of the transcripts that lead through a session: something in it was hidden, or is shown again."""
+        self._prompt.forget_hidden(session)
+
     def reserve(self) -> tuple[str | None, Room]:
         """Take a slot for a session that may be claimed.
 
