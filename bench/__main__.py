@@ -9,7 +9,20 @@ from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import agents, callbacks, coding_agents, end_to_end, gateway, growth, handoffs, servers, start, taps, turns
+from bench import (
+    agents,
+    callbacks,
+    coding_agents,
+    end_to_end,
+    files,
+    gateway,
+    growth,
+    handoffs,
+    servers,
+    start,
+    taps,
+    turns,
+)
 from bench.databases import Databases
 from bench.peers import rows
 from bench.scale import FULL, QUICK
@@ -32,6 +45,7 @@ _ROWS: dict[str, Callable[[Databases], AsyncIterator[Line]]] = {
     "agents": agents.agents,
     "acp": coding_agents.acp,
     "postgres": servers.postgres,
+    "files": files.large_files,
     "messages": end_to_end.messages,
     "synced": end_to_end.synced,
     "memory": end_to_end.memory,

@@ -12,18 +12,20 @@ from typing import Any
 
 from prompt_toolkit.history import FileHistory
 
-from segue import Store
 from segue.changes.exchange import letters
 from segue.core.contracts.adapters import Connection, Intake
 from segue.core.contracts.agents import Work
 from segue.core.contracts.database import Driver
+from segue.core.contracts.files import FileStore
 from segue.core.lanes import Address, Identity, Kind, Person, Place
 from segue.core.messages import Arrival, Citation, Delivery, Part, Reasoning, Sending, Speaker, Text
 from segue.core.settings import AccountSettings, GatewaySettings
-from segue.core.values import SessionId
+from segue.core.values import Moment, SessionId
+from segue.runtime.files.database import DatabaseFiles
 from segue.runtime.files.folder import Folder
 from segue.runtime.forgetting import HISTORY
 from segue.runtime.gateway import Gateway
+from segue.store import open_driver
 from segue.testing import HandClock, ScriptedAgent
 from segue.testing.agents import Step, Uses, said
 from tests.drills.remains import files_with, remains
@@ -93,11 +95,26 @@ class Noter(ScriptedAgent):
     notes = True
 
 
+class ClockedFiles(DatabaseFiles):
+    """Files in the database, whose clock is the drill's."""
+
+    def __init__(self, driver: Driver, clock: HandClock) -> None:
+        super().__init__(driver)
+        self._clock = clock
+
+    async def now(self) -> Moment:
+        """The drill's time."""
+        return self._clock()
+
+
 class Cage:
     """One person who talks to a gateway, and a canary a conversation."""
 
-    def __init__(self, store: Store, gateway: Gateway, sink: Sink, where: str, folder: Path, clock: HandClock) -> None:
-        self.store = store
+    def __init__(
+        self, gateway: Gateway, files: FileStore, sink: Sink, where: str, folder: Path, clock: HandClock
+    ) -> None:
+        self.store = gateway.store
+        self.files = files
         self.where = where
         self.folder = folder
         self._gateway = gateway
@@ -141,15 +158,18 @@ class Cage:
 async def cage(where: str, folder: Path, driver: Driver | None = None) -> AsyncIterator[Cage]:
     """A gateway on a database, with a data folder."""
     clock, sink = HandClock(time.time()), Sink()
+    driver = driver or await open_driver(where)
+    in_database = where.startswith("postgresql://")
+    files: FileStore = ClockedFiles(driver, clock) if in_database else Folder(folder, clock)
     settings = GatewaySettings(poll=0.02, data=str(folder))
     more: Any = {
         "account": AccountSettings(allow=frozenset({"ann"})),
         "settings": settings,
-        "files": Folder(folder, clock),
+        "files": files,
     }
     logger = logging.getLogger("segue")
-    async with gateway_on(driver or where, Noter(otherwise=answers), sink, clock=clock, **more) as gateway:
-        made = Cage(gateway.store, gateway, sink, where, folder, clock)
+    async with gateway_on(driver, Noter(otherwise=answers), sink, clock=clock, **more) as gateway:
+        made = Cage(gateway, files, sink, where, folder, clock)
         logger.addHandler(made.heard)
         try:
             yield made
@@ -176,7 +196,7 @@ async def run(where: str, folder: Path, runs: int, seed: int, driver: Driver | N
 async def _sing(cage: Cage, word: str, chores: list[str], dice: random.Random) -> list[str]:
     files: list[Part] = []
     if "file" in chores:
-        files = [await Folder(cage.folder).keep(f"{word}.txt", "text/plain", _once(f"kept {word}".encode()))]
+        files = [await cage.files.keep(f"{word}.txt", "text/plain", _once(f"kept {word}".encode()))]
     asked, answer = await cage.says(f"my secret is {word}", *files)
     await _repeat(cage, word, chores, asked, answer)
     whole = "branched" not in chores and dice.random() < 0.3

@@ -45,7 +45,11 @@ async def _on_server(dsn: str, word: str) -> list[str]:
         tables = await connection.fetch("select tablename from pg_tables where schemaname = 'segue'")
         found = []
         for (table,) in tables:
-            rows = await connection.fetch(f"select t::text from segue.{table} t where strpos(t::text, $1) > 0", word)
+            # The bytes of files are shown in hexadecimal.
+            stands = "strpos(t::text, $1) > 0 or strpos(t::text, $2) > 0"
+            rows = await connection.fetch(
+                f"select t::text from segue.{table} t where {stands}", word, word.encode().hex()
+            )
             found += [f"{table}: {row}" for (row,) in rows]
     finally:
         await connection.close()

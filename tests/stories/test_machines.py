@@ -147,6 +147,30 @@ async def test_a_forget_on_one_machine_deletes_the_files_of_all(today_dsn: str, 
     assert b"a dog" in await bytes_of(today_dsn)
 
 
+async def test_a_clock_that_is_behind_the_databases_leaves_no_file(today_dsn: str, tmp_path: Path) -> None:
+    behind = time.time() - 30.0
+    async with machine(today_dsn, tmp_path, ScriptedAgent(otherwise=nice)) as (gateway, files):
+        await gateway.accept(arrival("1", await files.keep("cat.txt", "text/plain", once(b"a secret cat"))))
+        await answered(gateway, "Nice.")
+        person = await gateway.store.person(ANN)
+        [session] = await gateway.store.sessions(person)
+        await gateway.store.driver.write(erasure.session, session.id, Reason(person.id, Cause.ASKED, behind))
+        cleaner = gateway._cleaner
+        await cleaner.once()
+        waiting = await gateway.store.driver.read(cleaning.to_clean, 10)
+        assert waiting, "the file is younger than the request, and may belong to a message on its way in"
+    connection = await asyncpg.connect(today_dsn, server_settings={"search_path": "segue"})
+    await connection.execute("update files set kept = kept - 100")
+    await connection.execute("update forgettings set at = at - 100")
+    await connection.close()
+    async with machine(today_dsn, tmp_path, ScriptedAgent(otherwise=nice)) as (gateway, _):
+        while True:
+            if not await gateway.store.driver.read(cleaning.to_clean, 10):
+                break
+            await asyncio.sleep(0.01)
+    assert await bytes_of(today_dsn) == b""
+
+
 async def test_files_of_an_earlier_version_are_moved_in_at_the_start(today_dsn: str, tmp_path: Path) -> None:
     data = tmp_path / "a"
     folder = Folder(data)

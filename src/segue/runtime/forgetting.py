@@ -37,6 +37,8 @@ _CALL = 10.0
 """Seconds that a platform has to delete a message."""
 _GRACE = 60.0
 """Seconds after which a file that nothing names belongs to nobody: until then its message may be on its way in."""
+_SKEW = 60.0
+"""Seconds by which the clock of whoever took the request may be behind the clock that says how old files are."""
 HISTORY = "history"
 """The file in which terminals keep what was typed, each entry under the time at which it was."""
 _ENTRY = re.compile(rb"^# (?P<at>[^\n]*)\n(?:\+[^\n]*\n)*", re.MULTILINE)
@@ -153,9 +155,9 @@ class Cleaner:
         if self.leftovers is None or self._files is None:
             return True
         await self.leftovers.sweep(files, at)
-        lately = await self._files.now() - _GRACE
-        await self.leftovers.sweep(await self._files.list_kept(FILES, 0.0, at), min(at, lately))
-        return at <= lately or not await self.leftovers.unnamed(await self._files.list_kept(FILES, 0.0, at))
+        lately, until = await self._files.now() - _GRACE, at + _SKEW
+        await self.leftovers.sweep(await self._files.list_kept(FILES, 0.0, until), min(until, lately))
+        return until <= lately or not await self.leftovers.unnamed(await self._files.list_kept(FILES, 0.0, until))
 
 
 class Retaining:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from starlette.applications import Starlette
 from websockets.asyncio.client import connect, unix_connect
@@ -13,8 +14,10 @@ from segue.changes import audit
 from segue.changes.audit import Event
 from segue.changes.people import browsers
 from segue.cli.gateway import SOCKET
+from segue.core.contracts.files import FileStore
 from segue.core.people import Allowance, Allowances
 from segue.core.windows import HOSTS
+from segue.runtime.files.database import DatabaseFiles
 from segue.runtime.files.folder import Folder
 from segue.runtime.windows import routes
 from segue.runtime.windows.frames import (
@@ -212,6 +215,28 @@ async def test_behind_tls_a_cookie_is_for_tls_alone(here: House, tmp_path: Path)
 async def test_only_the_pages_own_files_are_served(here: House, name: str, status: int) -> None:
     async with http_client(base_url=here.url) as browser:
         assert (await browser.get(f"/page/{name}")).status_code == status
+
+
+@pytest.mark.parametrize("kind", ["folder", "database"])
+async def test_a_kept_file_is_saved_by_whoever_signed_in(here: House, tmp_path: Path, kind: str) -> None:
+    async def content() -> AsyncIterator[bytes]:
+        yield b"<script>alert(1)</script>"
+
+    files: FileStore = Folder(tmp_path) if kind == "folder" else DatabaseFiles(here.gateway.store.driver)
+    file = await files.keep("a page.html", "text/html", content())
+    windows = Windows(here.gateway, here.sign_in, (), files, "ann", here.url)
+    app = httpx2.ASGITransport(Starlette(routes=windows.routes()))
+    async with httpx2.AsyncClient(transport=app, base_url=here.url) as browser:
+        assert (await browser.get(f"/{file.where}/a page.html")).status_code == 401
+        for shown in ({"Cookie": here.cookie()}, {"Authorization": f"Bearer {token_in(here.folder)}"}):
+            answer = await browser.get(f"/{file.where}/a page.html", headers=shown)
+            assert (answer.status_code, answer.content) == (200, b"<script>alert(1)</script>")
+            assert answer.headers["content-length"] == str(file.size)
+            assert answer.headers["content-type"] == "application/octet-stream"
+            assert answer.headers["content-disposition"] == "attachment; filename*=utf-8''a%20page.html"
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            missing = f"/files/00/{'0' * 64}/a.html"
+            assert (await browser.get(missing, headers=shown)).status_code == 404
 
 
 @pytest.mark.parametrize(
