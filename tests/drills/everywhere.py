@@ -130,7 +130,7 @@ class Everywhere:
 
     async def stop_telegram(self) -> None:
         """Telegram is gone for a while."""
-        between = self.town.between
+        between = self.town.telegram.between
         await self._on_telegram()
         await self.town.telegram.until(self._something_answered, self._said_on_telegram)
         async with self._telegram:
@@ -146,7 +146,7 @@ class Everywhere:
 
     async def _tell_again(self) -> None:
         """What the gateway hasn't said it has, as Telegram does; and all that was answered, as it may."""
-        between = self.town.between
+        between = self.town.telegram.between
         polls = [body for method, body in between.calls if method == "getUpdates"]
         had = max((int(body["offset"]) for body in polls if "offset" in body), default=0)
         answered = set(await self._answered("telegram"))
@@ -163,7 +163,7 @@ class Everywhere:
         return f"nothing is answered on Telegram: {await self._replies('telegram')}"
 
     def _all_told(self) -> bool:
-        told = {update["message"]["message_id"] for update in self.town.between.told if "message" in update}
+        told = {update["message"]["message_id"] for update in self.town.telegram.between.told if "message" in update}
         return told.issuperset(self._messages)
 
     async def stop_matrix(self) -> None:
@@ -263,7 +263,7 @@ class Everywhere:
     def stray(self) -> int:
         """Placeholders that a death left behind on Telegram."""
         home = Address("telegram", "bot", "", self.town.telegram.chat)
-        return [seen.text for seen in self.town.between.read(home)].count(PLACEHOLDER)
+        return [seen.text for seen in self.town.telegram.between.read(home)].count(PLACEHOLDER)
 
 
 async def run(seconds: float, seed: int, pause: float = 4.0) -> Found:
@@ -271,7 +271,7 @@ async def run(seconds: float, seed: int, pause: float = 4.0) -> Found:
     dice = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="segue-everywhere-") as folder, ExitStack() as stack:
         synapse = await asyncio.to_thread(stack.enter_context, Synapse.own())
-        async with world(Path(folder), synapse, also=("slack", "discord")) as town:
+        async with world(Path(folder), synapse, platforms=("telegram", "slack", "discord")) as town:
             page = await Page.sign_in(town.home)
             following = asyncio.create_task(page.follow())
             everywhere = Everywhere(town, synapse, page, dice)

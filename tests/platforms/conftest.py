@@ -13,11 +13,12 @@ Worlds = Callable[..., AbstractAsyncContextManager[World]]
 
 
 @pytest.fixture
-def worlds(tmp_path: Path, synapse: Synapse, request: pytest.FixtureRequest) -> Worlds:
-    """Makes a world with a platform in it; a database only for the way that needs one."""
+def worlds(tmp_path: Path, request: pytest.FixtureRequest) -> Worlds:
+    """Makes a world with one platform in it, or Telegram and Matrix; a database only for the way that needs one."""
 
     def make(way: Way, platform: str = "") -> AbstractAsyncContextManager[World]:
         dsn = request.getfixturevalue("today_dsn") if way is Way.POSTGRES else ""
-        return world(tmp_path, synapse, way=way, dsn=dsn, also=(platform,))
+        synapse: Synapse | None = request.getfixturevalue("synapse") if platform in {"", "matrix"} else None
+        return world(tmp_path, synapse, way=way, dsn=dsn, platforms=(platform or "telegram",))
 
     return make

@@ -90,25 +90,25 @@ class TelegramCorner:
 
     def __init__(self, between: Between, chat: str) -> None:
         self.chat = chat
-        self._between = between
+        self.between = between
         self._people = {"Ann": 501, "Ben": 502}
 
     async def says(self, text: str, thread: str = "", who: str = "Ann") -> str:
-        return await self._between.says(self.chat, text, self._people[who], thread)
+        return await self.between.says(self.chat, text, self._people[who], thread)
 
     async def texts(self, thread: str = "") -> list[str]:
-        read = self._between.read(Address("telegram", "bot", "", self.chat, thread))
+        read = self.between.read(Address("telegram", "bot", "", self.chat, thread))
         return [seen.text for seen in read if seen.text != PLACEHOLDER]
 
     async def threads(self) -> list[str]:
-        sent = [body for method, body in self._between.calls if method == "sendMessage"]
+        sent = [body for method, body in self.between.calls if method == "sendMessage"]
         found = dict.fromkeys(
             body["message_thread_id"] for body in sent if body["chat_id"] == self.chat and "message_thread_id" in body
         )
         return [thread for thread in found if await self.texts(thread)]
 
     async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
-        await self._between.changes.until_so(so, missing)
+        await self.between.changes.until_so(so, missing)
 
 
 class SlackCorner:
@@ -118,34 +118,34 @@ class SlackCorner:
 
     def __init__(self, between: BetweenSlack, chat: str) -> None:
         self.chat = chat
-        self._between = between
+        self.between = between
 
     async def goes(self) -> None:
         """Slack is out of reach."""
-        await self._between.cut()
+        await self.between.cut()
 
     def comes(self) -> None:
         """Slack is there again."""
-        self._between.down = False
+        self.between.down = False
 
     def beside(self, chat: str) -> "SlackCorner":
         """Another chat in the same workspace."""
-        return SlackCorner(self._between, chat)
+        return SlackCorner(self.between, chat)
 
     async def says(self, text: str, thread: str = "", who: str = "Ann") -> str:
-        return await self._between.says(self.chat, text, who, thread)
+        return await self.between.says(self.chat, text, who, thread)
 
     async def texts(self, thread: str = "") -> list[str]:
-        read = await self._between.read(Address("slack", "main", "", self.chat, thread))
+        read = await self.between.read(Address("slack", "main", "", self.chat, thread))
         return [seen.text for seen in read if seen.text != PLACEHOLDER]
 
     async def threads(self) -> list[str]:
-        sent = [fields for method, fields in self._between.calls if method == "chat.postMessage"]
+        sent = [fields for method, fields in self.between.calls if method == "chat.postMessage"]
         found = dict.fromkeys(one["thread_ts"] for one in sent if one["channel"] == self.chat and "thread_ts" in one)
         return [thread for thread in found if await self.texts(thread)]
 
     async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
-        await self._between.changes.until_so(so, missing)
+        await self.between.changes.until_so(so, missing)
 
 
 class FeishuCorner:
@@ -185,28 +185,28 @@ class MatrixCorner:
 
     platform = "matrix"
 
-    def __init__(self, bot: str, chat: str, people: dict[str, User]) -> None:
+    def __init__(self, agent: User, chat: str, people: dict[str, User]) -> None:
         self.chat = chat
-        self._bot = bot
-        self._people = people
+        self.agent = agent
+        self.people = people
 
     async def says(self, text: str, thread: str = "", who: str = "Ann") -> str:
-        return await self._people[who].says(self.chat, text, thread)
+        return await self.people[who].says(self.chat, text, thread)
 
     async def texts(self, thread: str = "") -> list[str]:
-        read = await self._people["Ann"].sees(self.chat, self._bot, thread)
+        read = await self.people["Ann"].sees(self.chat, self.agent.id, thread)
         return [seen.text for seen in read if seen.text != PLACEHOLDER]
 
     async def threads(self) -> list[str]:
         relations = [
             event["content"].get("m.relates_to", {})
-            for event in await self._people["Ann"].timeline(self.chat)
-            if event["sender"] == self._bot
+            for event in await self.people["Ann"].timeline(self.chat)
+            if event["sender"] == self.agent.id
         ]
         return list(dict.fromkeys(one["event_id"] for one in relations if one.get("rel_type") == "m.thread"))
 
     async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
-        ann, since = self._people["Ann"], ""
+        ann, since = self.people["Ann"], ""
         chosen = json.dumps({"room": {"rooms": [self.chat], "ephemeral": {"not_types": ["*"]}}})
         try:
             async with asyncio.timeout(_PATIENCE):

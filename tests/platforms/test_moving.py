@@ -1,7 +1,5 @@
 """A conversation moves between a terminal and five platforms, whatever becomes of the gateway on its way."""
 
-from pathlib import Path
-
 import pytest
 
 from segue.core.contracts.probes import Point
@@ -10,8 +8,7 @@ from tests.full import full
 from tests.platforms.conftest import Worlds
 from tests.platforms.corners import Corner, counts, shows, thread_of
 from tests.platforms.windows import terminal
-from tests.platforms.world import Way, World, world
-from tests.servers.homeserver import Synapse
+from tests.platforms.world import Way, World
 
 TEA = ["about tea", "You said: about tea"]
 HERE = "Here I am. I remember: about tea | You said: about tea"
@@ -60,8 +57,8 @@ async def goes_on(town: World, there: Corner) -> str:
 
 
 @pytest.mark.parametrize("platform", ["telegram", "discord", *(full(name) for name in ("matrix", "slack", "feishu"))])
-async def test_from_a_terminal_and_back(tmp_path: Path, synapse: Synapse, platform: str) -> None:
-    async with world(tmp_path, synapse, also=platform) as town:
+async def test_from_a_terminal_and_back(worlds: Worlds, platform: str) -> None:
+    async with worlds(Way.POLLING, platform) as town:
         there = town.home_on(platform)
         async with screens.terminal(town.home) as here:
             here.types("about tea\r")
@@ -149,10 +146,8 @@ async def test_from_telegram_to_matrix_and_back(worlds: Worlds, point: Point | N
 
 
 @pytest.mark.parametrize(("point", "times"), [full(None, 0), (Point.SEND_CALLED, 3)])
-async def test_from_matrix_into_a_forum_where_others_join_in(
-    tmp_path: Path, synapse: Synapse, point: Point | None, times: int
-) -> None:
-    async with world(tmp_path, synapse) as town:
+async def test_from_matrix_into_a_forum_where_others_join_in(worlds: Worlds, point: Point | None, times: int) -> None:
+    async with worlds(Way.POLLING) as town:
         here, there = town.matrix, await town.forum()
         await there.says("hello", who="Ben")
         await shows(there, ["You said: hello"])

@@ -31,7 +31,7 @@ from tests.platforms.gateways import LOG, WIRE, Plan, die_at, start
 from tests.platforms.windows import is_open
 from tests.ports import free_port
 from tests.servers import feishu as lark
-from tests.servers.crabline import TOKEN, Between, telegram
+from tests.servers.crabline import TOKEN, telegram
 from tests.servers.discord import TOKEN as DISCORD_TOKEN
 from tests.servers.discord import LocalDiscord, local_discord
 from tests.servers.homeserver import NAME, Synapse
@@ -46,29 +46,31 @@ from tests.servers.whatsapp import NUMBER as WHATSAPP_NUMBER
 from tests.servers.whatsapp import TOKEN as WHATSAPP_TOKEN
 
 SETTINGS = """
-owners = ["telegram.bot/501", "matrix.main/{ann}"]
-
-[telegram.bot]
-token = "file:telegram-token"
-api = "{telegram}"
-webhook = "{webhook}"
-public = true
-home = {{ chat = "501", kind = "dm" }}
-
-[matrix.main]
-homeserver = "{matrix}"
-user = "{bot}"
-token = "file:matrix-token"
-public = true
-rate = 1000
-burst = 10000
-home = {{ chat = "{room}", kind = "dm", space = "{space}" }}
+owners = []
 
 [replica]
 lease = {lease}
 poll = 0.2
 grace = 0
 {store}
+"""
+TELEGRAM = """
+[telegram.bot]
+token = "file:telegram-token"
+api = "{url}"
+webhook = "{webhook}"
+public = true
+home = {{ chat = "501", kind = "dm" }}
+"""
+MATRIX = """
+[matrix.main]
+homeserver = "{url}"
+user = "{bot}"
+token = "file:matrix-token"
+public = true
+rate = 1000
+burst = 10000
+home = {{ chat = "{room}", kind = "dm", space = "{space}" }}
 """
 SLACK = """
 [slack.main]
@@ -128,13 +130,10 @@ class Way(StrEnum):
 class World:
     """Everything that one story happens in."""
 
-    def __init__(self, plan: Plan, between: Between, bot: User, people: dict[str, User], room: str) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.home = Path(plan.home)
-        self.between = between
-        self.bot = bot
-        self.people = people
-        self.telegram = TelegramCorner(between, "501")
-        self.matrix = MatrixCorner(bot.id, room, people)
+        self.on_telegram: TelegramCorner | None = None
+        self.on_matrix: MatrixCorner | None = None
         self.slack: SlackCorner | None = None
         self.feishu: FeishuCorner | None = None
         self.discord: DiscordCorner | None = None
@@ -144,6 +143,23 @@ class World:
         self._plan = plan
         self._process: BaseProcess | None = None
 
+    @property
+    def telegram(self) -> TelegramCorner:
+        """Ann's private chat with the bot."""
+        assert self.on_telegram is not None, "this world has no Telegram"
+        return self.on_telegram
+
+    @property
+    def matrix(self) -> MatrixCorner:
+        """Ann's private room with the agent."""
+        assert self.on_matrix is not None, "this world has no Matrix"
+        return self.on_matrix
+
+    @property
+    def people(self) -> dict[str, User]:
+        """Who is on Matrix."""
+        return self.matrix.people
+
     async def start(self) -> None:
         """Run a gateway, until it takes messages in."""
         process = self._process = await asyncio.to_thread(start, self._plan)
@@ -151,6 +167,17 @@ class World:
             while not await is_open(self.home):
                 assert process.is_alive(), f"it ended: {(self.home / LOG).read_text()}"
                 await asyncio.sleep(0.02)
+
+    async def listens(self) -> None:
+        """Wait until the agent listens where it would miss what is said before."""
+        if self.on_matrix is not None:
+            await self.joined(self.on_matrix)
+        if self.slack is not None:
+            await self.slack.between.listened()
+        if self.discord is not None:
+            await self.discord.joined()
+        if self.signal is not None:
+            await self.signal.between.listened()
 
     async def kill(self) -> None:
         """End the gateway as a power cut would."""
@@ -201,21 +228,22 @@ class World:
         if platform == SignalCorner.platform:
             assert self.signal is not None, "this world has no Signal"
             return self.signal
-        return self.telegram if platform == self.telegram.platform else self.matrix
+        return self.telegram if platform == TelegramCorner.platform else self.matrix
 
     async def room(self, *others: str) -> MatrixCorner:
         """A new room of Ann's, with others and the agent, who has followed the invitation."""
         ann = self.people["Ann"]
-        room = await ann.make_room(self.bot, *(self.people[name] for name in others))
+        room = await ann.make_room(self.matrix.agent, *(self.people[name] for name in others))
         for name in others:
             await self.people[name].join(room)
-        corner = MatrixCorner(self.bot.id, room, self.people)
+        corner = MatrixCorner(self.matrix.agent, room, self.people)
         await self.joined(corner)
         return corner
 
     async def forum(self) -> TelegramCorner:
         """A new group with topics."""
-        return TelegramCorner(self.between, await self.between.forum())
+        between = self.telegram.between
+        return TelegramCorner(between, await between.forum())
 
     def channel(self) -> SlackCorner:
         """A channel on Slack with Ann, Ben and the agent."""
@@ -227,7 +255,7 @@ class World:
 
         async def is_there() -> bool:
             members = await self.people["Ann"].call("GET", f"/rooms/{quote(corner.chat)}/joined_members")
-            return self.bot.id in members["joined"]
+            return self.matrix.agent.id in members["joined"]
 
         async def missing() -> str:
             return f"it never followed the invitation: {(self.home / LOG).read_text()}"
@@ -252,52 +280,67 @@ def _text(words: str) -> str:
 @asynccontextmanager
 async def world(
     folder: Path,
-    synapse: Synapse,
+    synapse: Synapse | None,
     lease: float = 1.0,
     way: Way = Way.POLLING,
     dsn: str = "",
-    also: Collection[str] = (),
+    platforms: Collection[str] = (TelegramCorner.platform,),
 ) -> AsyncIterator[World]:
-    """A world whose gateway runs; Ann is the host, the homes are her private chats; `also` are more platforms."""
+    """A world of some platforms whose gateway runs, and Matrix with them if there is a homeserver.
+
+    Ann is the host, the homes are her private chats.
+    """
     home = folder / "home"
     home.mkdir(mode=0o700)
     plan = Plan(str(home), free_port())
     webhook = f"http://127.0.0.1:{plan.port}" if way is Way.WEBHOOK else ""
     store = f'[store]\nurl = "{dsn}"' if way is Way.POSTGRES else ""
-    async with telegram(folder) as (between, url), AsyncExitStack() as stack:
-        between.url = url if webhook else ""
-        bot = await User.register(synapse, "Segue")
-        people = {name: await User.register(synapse, name) for name in ("Ann", "Ben")}
-        room = await people["Ann"].make_room(bot, is_direct=True)
-        said = {"ann": people["Ann"].id, "telegram": url, "matrix": synapse.url, "bot": bot.id, "room": room}
-        said |= {"webhook": webhook, "store": store}
-        (home / "segue.toml").write_text(SETTINGS.format(**said, space=NAME, lease=lease))
-        (home / "telegram-token").write_text(TOKEN)
-        (home / "matrix-token").write_text(bot.token)
+    async with AsyncExitStack() as stack:
+        (home / "segue.toml").write_text(SETTINGS.format(store=store, lease=lease))
         (home / WIRE).touch()
-        made = World(plan, between, bot, people, room)
-        if SlackCorner.platform in also:
+        made = World(plan)
+        if TelegramCorner.platform in platforms:
+            made.on_telegram = await _telegram(home, stack, folder, webhook)
+        if synapse is not None:
+            made.on_matrix = await _matrix(home, stack, synapse)
+        if SlackCorner.platform in platforms:
             made.slack = await _slack(home, stack, webhook)
-        if FeishuCorner.platform in also:
+        if FeishuCorner.platform in platforms:
             made.feishu = await _feishu(home, stack, folder, webhook)
-        if DiscordCorner.platform in also:
+        if DiscordCorner.platform in platforms:
             made.discord = _discord(home, await stack.enter_async_context(local_discord()))
-        if WhatsAppCorner.platform in also:
+        if WhatsAppCorner.platform in platforms:
             made.whatsapp = await _whatsapp(home, folder, stack, plan.port)
-        if SignalCorner.platform in also:
+        if SignalCorner.platform in platforms:
             made.signal = _signal(home, *await stack.enter_async_context(signal_cli(folder)))
         try:
             await made.start()
-            await made.joined(made.matrix)
-            if made.discord is not None:
-                await made.discord.joined()
-            if made.signal is not None:
-                await made.signal.between.listened()
+            await made.listens()
             yield made
         finally:
             await made.kill()
-            for user in (bot, *people.values()):
-                await user.client.aclose()
+
+
+async def _telegram(home: Path, stack: AsyncExitStack, folder: Path, webhook: str) -> TelegramCorner:
+    """Telegram, which the gateway polls, or which calls it."""
+    between, url = await stack.enter_async_context(telegram(folder))
+    between.url = url if webhook else ""
+    _add(home, TELEGRAM.format(url=url, webhook=webhook), "telegram.bot/501")
+    (home / "telegram-token").write_text(TOKEN)
+    return TelegramCorner(between, "501")
+
+
+async def _matrix(home: Path, stack: AsyncExitStack, synapse: Synapse) -> MatrixCorner:
+    """Matrix, with people of this world alone."""
+    bot, *others = [await User.register(synapse, name) for name in ("Segue", "Ann", "Ben")]
+    for user in (bot, *others):
+        stack.push_async_callback(user.client.aclose)
+    people = dict(zip(("Ann", "Ben"), others, strict=True))
+    room = await people["Ann"].make_room(bot, is_direct=True)
+    said = {"url": synapse.url, "bot": bot.id, "room": room, "space": NAME}
+    _add(home, MATRIX.format(**said), f"matrix.main/{people['Ann'].id}")
+    (home / "matrix-token").write_text(bot.token)
+    return MatrixCorner(bot, room, people)
 
 
 async def _slack(home: Path, stack: AsyncExitStack, webhook: str) -> SlackCorner:
@@ -354,4 +397,4 @@ def _signal(home: Path, between: BetweenSignal, url: str) -> SignalCorner:
 def _add(home: Path, table: str, owner: str) -> None:
     """Write one more account into the settings, and who of its people is the host."""
     settings = home / "segue.toml"
-    settings.write_text(settings.read_text().replace("owners = [", f'owners = ["{owner}", ') + table)
+    settings.write_text(settings.read_text().replace("owners = [", f'owners = ["{owner}", ', 1) + table)

@@ -179,6 +179,7 @@ class Between:
         self.told: list[tuple[str, Any]] = []
         """What was delivered to the app: its kind and content."""
         self.changes = Changes()
+        self._greeted = False
         self.pending: dict[str, str] = {}
         """Envelopes that weren't acknowledged."""
         self._queue: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue()
@@ -296,8 +297,14 @@ class Between:
                     self.told.append((envelope["type"], envelope["payload"]))
                 await socket.send_text(json.dumps(envelope))
                 if envelope["type"] == "hello":
+                    self._greeted = True
+                    self.changes.tell()
                     for lost in list(self.pending.values()):
                         await socket.send_text(lost)
+
+    async def listened(self) -> None:
+        """Wait until the app listens, or is called: what is said from now on is for it."""
+        await self.changes.until(lambda: self._greeted or bool(self.webhook) or None, lambda: "it never connected")
 
     async def deliver(self, kind: str, payload: Any) -> None:
         """Something that local-slack has never heard of, or has told already."""
