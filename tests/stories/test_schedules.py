@@ -1,17 +1,21 @@
 """Work for later: asked for by a person or by an agent, done once when it is due, delivered where it belongs."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from segue.changes.forgetting import cleaning, erasure
+from segue.changes.forgetting.erasure import Cause, Reason
 from segue.core.contracts.agents import Agent, Work
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Notice, ToolResult
 from segue.core.settings import AccountSettings, Redaction, Streams
 from segue.core.values import SessionId
+from segue.runtime.files.folder import Folder
 from segue.runtime.gateway import Gateway
 from segue.testing import HandClock, ScriptedAgent, WhatsApp
 from segue.testing.agents import Step, Uses, said
@@ -200,6 +204,39 @@ async def test_it_goes_to_a_file_to_a_home_or_to_a_chat(house: House) -> None:
     [file] = house.folder.rglob("*.md")
     assert file.name == "2026-06-01T0900+0000.md"
     assert file.read_text() == f'# for local\n\n{words}"for local"\n'
+
+
+async def test_a_result_that_is_forgotten_while_it_is_stored_does_not_stay(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, stored = Folder.put, asyncio.Event()
+    async with house.gateway(ScriptedAgent(otherwise=echo)) as gateway:
+
+        async def forgets(folder: Folder, where: str, chunks: AsyncIterator[bytes]) -> None:
+            content = b"".join([chunk async for chunk in chunks])
+            ann = await gateway.store.person(house.ann.identity)
+            for session in await gateway.store.sessions(ann):
+                reason = Reason(ann.id, Cause.ASKED, house.clock())
+                await gateway.store.driver.write(erasure.session, session.id, reason)
+            while True:
+                if not await gateway.store.driver.read(cleaning.to_clean, 10):
+                    break
+                await asyncio.sleep(0.01)
+            await put(folder, where, once(content))
+            stored.set()
+
+        monkeypatch.setattr(Folder, "put", forgets)
+        await hello(house, house.ann)
+        house.ann.says("/schedule at 9 tell me a secret --to local", house.dm)
+        await house.dm.reads_some(2)
+        house.clock.now = NINE
+        await stored.wait()
+        await gateway._schedules.once()
+    assert not [*house.folder.rglob("*.md")]
+
+
+async def once(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
 async def test_others_reach_their_own_places_only(house: House) -> None:
