@@ -14,10 +14,10 @@ import hypothesis
 import pytest
 
 from segue.store import open_driver
+from tests.changes import bystander
 from tests.parts import Part, lack, left_out, missing, require
 from tests.postgres import Durability, Postgres, PostgresUnavailable, deadlocks, ensure, folder
 from tests.servers import homeserver
-from tests.today import file_of_today
 
 # Whatever this machine is set to: the clock's zone, and what its user set for a Segue of their own.
 os.environ["TZ"] = "UTC"
@@ -168,13 +168,30 @@ def today_dsn(postgres: Postgres, today: str, emptied: Callable[..., None]) -> s
     return postgres.dsn(today)
 
 
+@pytest.fixture(scope="session")
+def lived_in(postgres: Postgres, today: str, emptied: Callable[..., None]) -> Callable[[], None]:
+    """Takes everything out of that database but the bystanders."""
+    emptied()
+    bystander.settle_in_postgres(postgres.dsn(today))
+    return lambda: emptied(bystander.COME_BACK)
+
+
+@pytest.fixture
+def lived_in_dsn(postgres: Postgres, today: str, lived_in: Callable[[], None]) -> str:
+    """That database, with nobody in it but the bystanders."""
+    lived_in()
+    return postgres.dsn(today)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a database with today's schema is, on either kind."""
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where a database with today's schema is, on either kind; the bystanders who live in it stay as they are."""
     if request.param == "postgres":
-        dsn: str = request.getfixturevalue("today_dsn")
-        return dsn
-    return file_of_today(tmp_path / "segue.db")
+        where = str(request.getfixturevalue("lived_in_dsn"))
+    else:
+        where = bystander.file_with_bystanders(tmp_path / "segue.db")
+    yield where
+    assert not bystander.changed_at(where)
 
 
 @pytest.fixture

@@ -7,12 +7,13 @@ Every row of theirs has the word "bystander" in it. `World.raw` leaves those row
 
 import asyncio
 import re
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import apsw
 
@@ -20,15 +21,29 @@ from segue.changes.exchange import deliveries, turns
 from segue.core.contracts.database import Ids
 from segue.core.moves import Release
 from segue.store import Store, open_driver
-from tests.changes.world import MARK, Clock, Engine, OfOthers, World, answer, columns, private, raw_sql
+from tests.changes.world import (
+    MARK,
+    Clock,
+    Engine,
+    OfOthers,
+    RawSql,
+    World,
+    answer,
+    columns,
+    private,
+    raw_sql,
+    without_bystanders,
+)
 from tests.today import file_of_today
+
+Found = TypeVar("Found")
 
 # What the store's own changes don't write. {M} is the name of one of the two, {P} the person, {S} their session, {O}
 # their former one, {L} their lane, {A} its address, and {D} the day of the world's clock.
 _ROWS = """
 insert into replicas (id, expires) values ('{M}', 1e12)
 update sessions set holder = '{M}', epoch = 1, running = 1 where id = '{S}'
-update sessions set sweep = null, indexed = length where id like '{M}%'
+update sessions set sweep = null, indexed = length, used = 1e12 where id like '{M}%'
 insert into windows (address, replica, account) values ('{A}', '{M}', '{M}')
 insert into connections (account, holder, epoch, cursor) values ('{M}', '{M}', 1, 'c')
 insert into journal (session, turn, call, n, epoch, parts, at) values ('{S}', 1, 'c1', 1, 1, '[]', 1)
@@ -119,16 +134,30 @@ def settle_in_postgres(dsn: str) -> None:
     _run(settle())
 
 
-async def changed(world: World) -> list[str]:
-    """Find the bystanders' rows that are new or gone, but for tables in which the test changes them on purpose."""
-    if isinstance(world.raw, OfOthers):
-        return sorted(row for row in world.raw.bystanders() ^ _rows() if row.partition(":")[0] not in world.changed)
-    tables = [table for (table,) in await world.raw(_TABLES) if table not in world.changed]
+def changed_at(where: str, allowed: Collection[str] = ()) -> list[str]:
+    """Find what changed in a database that nobody has open any more."""
+
+    async def find() -> list[str]:
+        engine = Engine.POSTGRES if where.startswith("postgresql://") else Engine.SQLITE
+        raw = await without_bystanders(engine, where)
+        try:
+            return await changed(raw, allowed)
+        finally:
+            await raw.close()
+
+    return _run(find())
+
+
+async def changed(raw: RawSql, allowed: Collection[str] = ()) -> list[str]:
+    """Find the bystanders' rows that are new or gone, but for tables in which a test changes them on purpose."""
+    if isinstance(raw, OfOthers):
+        return sorted(row for row in raw.bystanders() ^ _rows() if row.partition(":")[0] not in allowed)
+    tables = [table for (table,) in await raw(_TABLES) if table not in allowed]
     now, before = (
         " union all ".join(f"select '{table}', x::text from {schema}.{table} x {_MARKED}" for table in tables)
         for schema in ("segue", "beside")
     )
-    return sorted(map(str, await world.raw(f"(({now}) except ({before})) union all (({before}) except ({now}))")))
+    return sorted(map(str, await raw(f"(({now}) except ({before})) union all (({before}) except ({now}))")))
 
 
 @cache
@@ -160,10 +189,10 @@ def _count_down(connection: apsw.Connection) -> None:
     connection.execute(";".join(sql for _, sql in triggers))
 
 
-def _run(work: Coroutine[object, object, None]) -> None:
+def _run(work: Coroutine[object, object, Found]) -> Found:
     # In a thread: a test that asks for a fixture while it runs has a loop already.
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, work).result()
+        return thread.submit(asyncio.run, work).result()
 
 
 def _ids(name: str) -> Ids:

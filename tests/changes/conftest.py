@@ -1,13 +1,12 @@
 """Each test of the store runs on both databases."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.changes import bystander
 from tests.changes.world import Engine, World
-from tests.postgres import Postgres
 
 
 @pytest.fixture(params=[Engine.SQLITE, Engine.POSTGRES], ids=lambda engine: engine.value)
@@ -17,21 +16,12 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     return found
 
 
-@pytest.fixture(scope="session")
-def lived_in(postgres: Postgres, today: str, emptied: Callable[..., None]) -> Callable[[], None]:
-    """Takes everything out of this process' PostgreSQL database but the bystanders."""
-    emptied()
-    bystander.settle_in_postgres(postgres.dsn(today))
-    return lambda: emptied(bystander.COME_BACK)
-
-
 @pytest.fixture
 def where(engine: Engine, request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a database in which only the bystanders live."""
     if engine is Engine.SQLITE:
         return bystander.file_with_bystanders(tmp_path / "segue.db")
-    request.getfixturevalue("lived_in")()
-    dsn: str = request.getfixturevalue("postgres").dsn(request.getfixturevalue("today"))
+    dsn: str = request.getfixturevalue("lived_in_dsn")
     return dsn
 
 
@@ -40,6 +30,6 @@ async def world(engine: Engine, where: str, request: pytest.FixtureRequest) -> A
     """A store with a clock that the test moves; whatever the test does, the bystanders' rows stay as they are."""
     made = await World.open(engine, where)
     yield made
-    changed = await bystander.changed(made)
+    changed = await bystander.changed(made.raw, made.changed)
     await made.close()
     assert not changed, "no test is about the bystanders"

@@ -1,17 +1,17 @@
 """Stories are told with a town of people and gateways that are processes of their own."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.changes import bystander
 from tests.drills.gateways import Plan, start
 from tests.drills.town import Town
 from tests.forge import kill
 from tests.stories.square import Square
-from tests.today import file_of_today
 
 
 class Stage:
@@ -47,9 +47,13 @@ async def stage(database: str) -> AsyncIterator[Stage]:
 
 
 @pytest.fixture
-def square(request: pytest.FixtureRequest, tmp_path: Path) -> Square:
+def square(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Square]:
     """A square on one platform and one database; `@everywhere` tells a story on all of them."""
     platform, database = request.param
     if database == "postgres":
-        return Square(platform(), request.getfixturevalue("today_dsn"))
-    return Square(platform(), file_of_today(tmp_path / "segue.db"))
+        where = str(request.getfixturevalue("lived_in_dsn"))
+    else:
+        where = bystander.file_with_bystanders(tmp_path / "segue.db")
+    made = Square(platform(), where)
+    yield made
+    assert not bystander.changed_at(where, made.changed)

@@ -138,6 +138,8 @@ class Square:
         self.approvers: tuple[str, ...] = ()
         """Who answers what agents ask, if it isn't whoever they talk with."""
         self.store: Store
+        self.changed: set[str] = set()
+        """Tables in which this story changes rows of the bystanders on purpose."""
 
     @asynccontextmanager
     async def open(

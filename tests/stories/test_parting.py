@@ -17,6 +17,26 @@ def known(square: Square) -> list[str]:
     return [plain_text(entry.parts) for entry in said]
 
 
+@pytest.mark.parametrize("square", [(Signal, "sqlite")], indirect=True)
+async def test_a_chat_that_was_taken_for_another_is_parted_alone(square: Square) -> None:
+    bob = square.platform.person("Bob")
+    dm = square.platform.dm(bob)
+    uuid, number = bob.ids[:2]
+    async with square.open():
+        for text, ids in (("milk", (number,)), ("bread", (uuid,)), ("eggs", (uuid, number))):
+            bob.shows(*ids)
+            await square.says(text, who=bob, where=dm)
+        assert f"2. The chat {uuid}" in await square.says("/unlink", who=bob, where=dm)
+        parted = await square.says("/unlink 2", who=bob, where=dm)
+        assert parted == f"The chat {uuid} is one of its own again: each has what was said there before."
+        left = await square.says("/unlink", who=bob, where=dm)
+        assert "The chat" not in left
+        assert left.startswith("1. ")
+        bob.shows(number)
+        await square.says("butter", who=bob, where=dm)
+        assert known(square) == ["milk"]
+
+
 @numbered
 async def test_who_was_taken_for_somebody_else_has_what_was_theirs(square: Square) -> None:
     bob = square.platform.person("Bob")

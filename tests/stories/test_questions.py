@@ -15,6 +15,7 @@ from segue.core.turns import SUSPECT
 from segue.errors import Invalid, Unanswered
 from segue.testing import PERSONAS, Fault, To
 from segue.testing.chats import Chat
+from tests.changes.world import MARK
 from tests.stories.square import Square, both, everywhere, quoting
 from tests.stories.test_asking import TOGETHER
 
@@ -62,7 +63,8 @@ async def test_a_reply_to_a_question_counts_though_nobody_knows_yet_that_it_was_
         question = square.dm.messages[-1]
     # As a kill between the calls and their record leaves them; they are sent again only later.
     file = apsw.Connection(square.where)
-    file.execute("update deliveries set message = null, sent = null, doubtful = 1, due = due + 1e6")
+    unsent = "update deliveries set message = null, sent = null, doubtful = 1, due = due + 1e6 where address = ?"
+    file.execute(unsent, (square.dm.address.key,))
     file.close()
     async with square.open():
         square.ann.says("not now", square.dm, question, To.AGENT)
@@ -171,7 +173,7 @@ async def test_who_is_asked_holds_up_nobody_however_many_processes_died_before(s
         await square.says("a trip please")
         await square.says("a trip please", who=bob, where=his)
     file = apsw.Connection(square.where)
-    file.execute("update sessions set deaths = ?", (SUSPECT,))
+    file.execute(f"update sessions set deaths = ? where id not like '%{MARK}%'", (SUSPECT,))
     file.close()
     async with square.open():
         square.passes(1.0)

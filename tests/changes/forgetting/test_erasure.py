@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from segue.changes.exchange import letters
+from segue.changes.exchange import letters, turns
 from segue.changes.forgetting import erasure, named_files
 from segue.changes.forgetting.erasure import Cause, Reason
 from segue.changes.forgetting.named_files import Naming
@@ -13,7 +13,7 @@ from segue.core.messages import Arrival, File, Stone, encode_parts
 from segue.core.transcripts import Tip
 from segue.database.statements import q
 from segue.errors import StoreConflict
-from tests.changes.world import World, private
+from tests.changes.world import World, answer, private
 
 STONE = encode_parts((Stone(1.0),))
 
@@ -61,6 +61,20 @@ async def test_a_person_goes_with_all_that_they_said_and_their_name(world: World
     assert entry.parts == (Stone(reason.at, ann.id),)
     assert await world.store.sessions(ann) == []
     assert await world.store.search("secret", ann) == []
+
+
+async def test_a_waiting_message_is_forgotten_beside_what_runs(world: World) -> None:
+    running, waiting = await world.hear("ann", "1", me="r"), await world.hear("ann", "a secret", message="secret")
+    bob = await world.hear("bob", "1", private("bob"), me="r")
+    await world.hear("bob", "2", private("bob"))
+    write, at = world.store.driver.write, world.clock()
+    assert running.run is not None
+    assert bob.run is not None
+    other = (await write(turns.finish, bob.run.held, answer(bob.run, "one"), at)).next
+    assert other is not None
+    assert other.name == waiting.turn, "a turn of that number runs elsewhere"
+    await write(erasure.deleted, "secret", waiting.lane.address, waiting.met.person, at)
+    assert (await write(turns.finish, running.run.held, answer(running.run, "answered"), at)).next is None
 
 
 async def named(world: World) -> set[str]:
