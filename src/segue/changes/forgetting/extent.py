@@ -198,11 +198,13 @@ def _take_turns(extent: Extent, waiting: list[TurnId]) -> Transaction[None]:
                 extent.messages.add((words.route, words.message))
         for parts in (yield from each(tuple[Part, ...], q.journal_words(session=session, turn=turn))):
             extent.take(parts)
+        waiting += yield from each(TurnId, q.turns_asked_by(session=session, turn=turn))
+        if session in extent.sessions:
+            continue  # All its turns and entries go, and are looked up once.
         together = yield from each(int, q.turns_of_exchange(session=session, turn=words.answered if words else turn))
         calls = {"first": f"edit/{turn}/", "last": f"edit/{turn}0"}
         edited = yield from each(int, q.turns_of_edits(session=session, **calls))
         waiting += [TurnId(session, n) for n in (*together, *edited)]
-        waiting += yield from each(TurnId, q.turns_asked_by(session=session, turn=turn))
         written = yield from each(Erasable, q.erasable_turn(session=session, turn=turn))
         yield from _take_entries(extent, written)
         for entry in written:

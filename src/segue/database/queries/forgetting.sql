@@ -35,9 +35,12 @@ where e.session = :session and e.turn > 0 and e.role = f.role and e.person = f.p
 
 -- name: turns_of_exchange
 -- The turns that were answered as one, or run as one now.
-select t.seq from turns t join sessions s on s.id = t.session
-where t.session = :session and (t.seq = :turn or t.within = :turn
-  or (t.outcome is null and t.seq > s.head and t.seq <= s.running and :turn > s.head and :turn <= s.running)) order by t.seq;
+select seq from turns where session = :session and seq = :turn
+union
+select seq from turns where session = :session and within = :turn
+union
+select t.seq from sessions s {cross_join} turns t on t.session = s.id and t.seq > s.head and t.seq <= s.running
+where s.id = :session and t.outcome is null and :turn > s.head and :turn <= s.running order by seq;
 
 -- name: turns_of_edits
 -- The turns in which what was asked in a turn was edited while that or another one ran.
