@@ -62,6 +62,8 @@ class Asker(Value, frozen=True):
     trace: str
     program: Program | None = None
     """The program, if it is one."""
+    agent: str | None = None
+    """The agent that answers the turn, and the children that it starts."""
 
     @property
     def session(self) -> SessionId:
@@ -202,6 +204,8 @@ def spawn(
     spawned = Spawn(move.parent, move.session, move.label, lane, move.start, move.ending)
     yield from moves.make(spawned, asker.person, routing.limits, ids[1], at)
     yield from hold(asker)
+    if asker.agent is not None:
+        yield q.name_agent(session=move.session, agent=asker.agent)
     yield from _spend_budget(asker, routing.limits)
     if lane is not None:
         route = lane.address.key

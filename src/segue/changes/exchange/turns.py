@@ -13,7 +13,7 @@ from segue.changes.sessions import deletions, moves, readings, titles, transcrip
 from segue.core.contracts.agents import SummedUp, Usage
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
-from segue.core.lanes import Audience, Lane, Place
+from segue.core.lanes import Address, Audience, Lane, Place
 from segue.core.messages import ChildResult, Outgoing, Part, Parts, Summary, encode_parts
 from segue.core.moves import Limits
 from segue.core.text.notices import KEPT, answered_by
@@ -217,6 +217,12 @@ def journaled(session: SessionId, turn: int) -> Transaction[Parts]:
     """The finished tool calls of a turn and their results, in order."""
     calls = yield from each(tuple[Part, ...], q.journal(session=session, turn=turn))
     return tuple(part for parts in calls for part in parts)
+
+
+def origin(session: SessionId, turn: int) -> Transaction[Address | None]:
+    """The address whose account, agent, tools and approvers hold for a turn that is answered nowhere."""
+    found = yield from first(str, q.origin_of_turn(session=session, turn=turn))
+    return Address.parse(found) if found else None
 
 
 def ask(asked: Ask, at: Moment) -> Transaction[Asked]:

@@ -354,3 +354,27 @@ on conflict (scope) do update set refused = excluded.refused;
 -- name: open_of_call
 -- What is asked under a key, in whichever turn.
 select {question} from questions where call = :call and state = 'open' order by asked, id;
+
+-- name: origin_of_turn
+-- The address in which somebody asked for what a turn comes of: its own, or that of the turn that asked for it, however
+-- far back. The ending of a session comes of the last turn before it; a turn that nobody asked for in a place, of the
+-- place that its session, or the one that started it, was spoken to in last.
+with recursive up (session, seq, address, asked_by, asked_in) as (
+  select t.session, t.seq, coalesce(nullif(t.route, ''), (select l.address from lanes l where l.key = t.lane)), t.asked_by, t.asked_in
+  from turns t where t.session = :session and t.seq = (
+    select case when n.kind = 'ending' then coalesce(
+      (select max(p.seq) from turns p where p.session = n.session and p.seq < n.seq and p.kind <> 'ending'), n.seq) else n.seq end
+    from turns n where n.session = :session and n.seq = :turn)
+  union
+  select t.session, t.seq, coalesce(nullif(t.route, ''), (select l.address from lanes l where l.key = t.lane)), t.asked_by, t.asked_in
+  from up join turns t on t.session = up.asked_by and t.seq = up.asked_in where up.address is null
+), line (id, parent, depth, steps) as (
+  select id, parent, depth, 0 from sessions where id = :session
+  union all
+  select s.id, s.parent, s.depth, line.steps + 1 from line join sessions s on s.id = line.parent where line.depth > 0
+), spoken (steps, lane) as (
+  select line.steps, (select b.lane from bindings b where b.session = line.id order by b.id desc limit 1) from line
+)
+select found.address from (select coalesce((select max(up.address) from up), (
+  select l.address from spoken join lanes l on l.key = spoken.lane order by spoken.steps limit 1)) as address) as found
+where found.address is not null;

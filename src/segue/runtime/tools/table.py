@@ -141,6 +141,7 @@ class BoundTools:
             first.name,
             first.cause or f"{run.held.session}/{run.name}",
             first.trace,
+            agent=self._live.agent_name,
         )
 
     def _key(self, name: str, arguments: Value) -> str:

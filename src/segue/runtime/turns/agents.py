@@ -40,12 +40,17 @@ class Agents:
         """Forget what agents kept; it is read again."""
         self._known.clear()
 
-    async def of(self, run: Run, swap: str | None = None) -> tuple[str, AgentState | None]:
-        """The name of a session's agent, and what that kept; as this replica knows it, if no other had it since."""
+    async def of(
+        self, run: Run, swap: str | None = None, origin: Address | None = None
+    ) -> tuple[str, AgentState | None]:
+        """The name of a session's agent, and what that kept; as this replica knows it, if no other had it since.
+
+        `origin` is the place that names the agent of a turn which nobody asked for in a lane.
+        """
         session = run.held.session
         epoch, swapped, name, state = self._known.pop(session, (0, None, "", None))
         if not epoch or run.held.epoch - epoch not in {0, 1} or swapped != swap:
-            name, state = await self._read(run, swap)
+            name, state = await self._read(run, swap, origin)
         self._known[session] = run.held.epoch, swap, name, state
         if len(self._known) > _KEPT:
             self._known.popitem(last=False)
@@ -63,16 +68,14 @@ class Agents:
         _, swap, _, _ = self._known.get(run.held.session, (0, None, "", None))
         self._known[run.held.session] = run.held.epoch, swap, name, state
 
-    async def _read(self, run: Run, swap: str | None) -> tuple[str, AgentState | None]:
+    async def _read(self, run: Run, swap: str | None, origin: Address | None) -> tuple[str, AgentState | None]:
         session = run.held.session
         if swap is not None and (swap or self._default) in self.named:
             name = swap or self._default
             kept = await self._store.read(agents.kept, session, name)
             return name, note(kept.value, kept.tip) if kept is not None else None
         first = run.turns[0]
-        address = (
-            Lane.parse(first.lane).address if first.lane else Address.parse(first.route) if first.route else NOWHERE
-        )
+        address = Lane.parse(first.lane).address if first.lane else origin or NOWHERE
         wanted = self._default
         if len(self.named) > 1:
             named = await self._store.read(agents.wanted, self._settings, address, PersonId(first.person))

@@ -147,7 +147,7 @@ class Answering:
             raise Hung(f"the process died {run.deaths} times over it")
         begun = live.begun = begin(run, path := await self._prompt.transcripts.path(run))
         swap = begun.path.agent if begun.swap is None else begun.swap
-        live.agent_name, state = await self._agents.of(run, swap)
+        state = await self._find_agent(live, swap)
         agent, tracing = self._agents.named[live.agent_name], self._ground.tracing
         live.noting = self._agents.noting.get(live.agent_name)
         if begun.notice or run.turns[0].kind in _WITHOUT_AGENT:
@@ -166,8 +166,8 @@ class Answering:
             live.run = replace(live.run, tip=joined.tip)
             live.begun = begin(live.run, await self._prompt.transcripts.path(live.run))
             work = await self._prompt.work(live.run, live.begun.path, *asks)
-        box = self._toolboxes.get((live.agent_name, live.account)) or _chosen(self._toolbox, agent)
-        box = _there(box, self._settings.tools_of_lanes, live.address) if self._settings.tools_of_lanes else box
+        box = self._toolboxes.get((live.agent_name, live.governed)) or _chosen(self._toolbox, agent)
+        box = _there(box, self._settings.tools_of_lanes, live.origin) if self._settings.tools_of_lanes else box
         offers = box.offers if work.notes is None else box.with_notebook
         tools = BoundTools(offers, live, self._settings, partial(self._waiting, run), asker)
         forked = state is None and len(path) > 0 and path[0].tip.session != run.held.session
@@ -196,6 +196,13 @@ class Answering:
         make = partial(answered, live, adapter.fits if adapter else None)
         # A long text takes a while to be cut into messages: others go on meanwhile.
         return await self._write(live, await asyncio.to_thread(make) if len(live.said.text) > SHORT else make())
+
+    async def _find_agent(self, live: Running, swap: str | None) -> AgentState | None:
+        """Find the agent that answers, and the place that names it; returns what the agent kept."""
+        if live.origin is None:
+            live.origin = await self._store.read(turns.origin, live.run.held.session, live.run.name)
+        live.agent_name, state = await self._agents.of(live.run, swap, live.origin)
+        return state
 
     async def _do(self, live: Running, path: Path) -> Run | None:
         """Do what needs no agent: write an edit down, or move the tip and say so."""

@@ -38,7 +38,7 @@ class Askers:
 
     def wanted(self, live: Running, key: str, words: str, choices: Sequence[str], allows: str) -> Asking:
         """A question that a turn wants to ask, checked."""
-        return self._asks.wanted(live.account, key, words, choices, allows)
+        return self._asks.wanted(live.governed, key, words, choices, allows)
 
     async def ask(self, live: Running, asking: Asking) -> str:
         """Ask, and wait for the answer."""

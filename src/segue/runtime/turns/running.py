@@ -74,6 +74,13 @@ class Running:
         self.address = Address.parse(run.turns[-1].route) if run.turns and run.turns[-1].route else None
         """Where its answer goes."""
         self.account = (self.address.platform, self.address.account) if self.address else ("", "")
+        self.origin = self.address
+        """The place whose account, agent, tools and approvers hold for it: where what it comes of was asked."""
+
+    @property
+    def governed(self) -> tuple[str, str]:
+        """The account whose tools and approvers hold for it."""
+        return (self.origin.platform, self.origin.account) if self.origin else ("", "")
 
     @contextmanager
     def calling(self, patience: float) -> Iterator[None]:
