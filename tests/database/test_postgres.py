@@ -424,6 +424,14 @@ async def test_a_name_that_can_not_be_a_schemas_is_refused(schema: str) -> None:
         await open_postgres("postgresql://localhost/segue", schema=schema)
 
 
+async def test_of_many_who_scrub_at_once_one_does_and_none_fails(today_dsn: str) -> None:
+    drivers = [await Driver.open(today_dsn) for _ in range(4)]
+    for _ in range(3):
+        assert any(await asyncio.gather(*(driver.scrub() for driver in drivers)))
+    for driver in drivers:
+        await driver.close()
+
+
 async def test_two_schemas_know_nothing_of_each_other(postgres_dsn: str) -> None:
     async with driver(postgres_dsn) as one, driver(postgres_dsn, schema="other") as two:
         await one.write(put, 1)

@@ -45,6 +45,8 @@ and (datname is null or datname = current_database())"""
 # The view of the standard, information_schema.columns, says the same and takes three times as long to plan.
 _COLUMNS = """select c.relname, a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid
 where c.relnamespace = to_regnamespace($1) and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped"""
+_SCRUBBING = 0x5C12
+"""The first half of the lock of whoever scrubs."""
 _LOOKS, _LOOK = 50, 0.02
 """Looks at that, and seconds between two."""
 _SILENT = "it doesn't answer. See whether it runs and whether the address is right."
@@ -185,11 +187,14 @@ class Server:
 
         An index that maps words to rows keeps a word when its last row is gone, and pages of any index keep the bytes
         of what was vacuumed until they are used again. As long as anybody reads the database as it was before, the
-        server keeps the rows for them.
+        server keeps the rows for them. Of several processes one does it: two that build an index anew wait for each
+        other.
         """
         connection = await self.connect()
         try:
-            clear = await _nobody_reads_from_before(connection)
+            # The lock goes with the connection.
+            alone = await connection.fetchval("select pg_try_advisory_lock($1, $2)", _SCRUBBING, self._key() % 2**31)
+            clear = alone and await _nobody_reads_from_before(connection)
             if clear:
                 await connection.execute(f"vacuum (index_cleanup on) {', '.join(_WORDY)}")
                 for index in _OF_WORDS:
@@ -198,7 +203,7 @@ class Server:
             raise self.named(error) from error
         finally:
             await connection.close()
-        return clear
+        return bool(clear)
 
     async def version(self, connection: asyncpg.Connection) -> int:
         """The version of our schema, 0 if there is none yet; one that another program filled is refused."""
