@@ -20,3 +20,12 @@ def count(at: Moment) -> Transaction[tuple[int, ...]]:
         days.add(today)
         yield q.set_setting(name=_NAME, value=msgspec.json.encode(sorted(days)[-_MOST:]).decode())
     return tuple(sorted(days))
+
+
+def begin_daily(name: str, at: Moment) -> Transaction[bool]:
+    """Begin work that is done once a day, by whichever replica comes first; returns whether it is due."""
+    last = float((yield from settings.once(f"daily/{name}", "0")))
+    if last <= at < last + DAY:
+        return False
+    yield q.set_setting(name=f"daily/{name}", value=str(at))
+    return True

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
-from segue.changes import audit
+from segue.changes import audit, run_days
 from segue.changes.exchange import letters, questions
 from segue.changes.people import browsers, codes, strangers, tokens
 from segue.changes.places import merges
@@ -59,10 +59,19 @@ class Pruner:
             await self._store.write(letters.forget_strangers, account_key(platform, account), self._clock())
 
     async def _strangers(self) -> None:
-        after = await self._store.write(strangers.forget, "", self._settings.hosts, self._clock())
-        while after:
-            after = await self._store.write(strangers.forget, after, self._settings.hosts, self._clock())
+        """Once a day, since each person must be looked for in all that may mention them."""
+        if not await self._store.write(run_days.begin_daily, "strangers", self._clock()):
+            return
+        after, more = "", True
+        while more:
+            page = await self._store.read(strangers.find, after, self._clock())
+            for person in page.strangers:
+                await self._store.write(strangers.forget, person, self._settings.hosts, self._clock())
+            after, more = page.last, bool(page.last)
 
     async def _links(self) -> None:
+        """Once a day, since all links are looked at."""
+        if not await self._store.write(run_days.begin_daily, "links", self._clock()):
+            return
         while unspoken := await self._store.read(merges.unspoken, self._clock()):
             await self._store.write(merges.forget, unspoken, self._clock())

@@ -9,11 +9,18 @@ from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Identity, Lane
 from segue.core.messages import Arrival
 from segue.core.values import Moment, PersonId
+from segue.runtime.lifecycle.failures import Failures
+from segue.runtime.pruning import Pruner
+from segue.runtime.retrying import Patient
 from tests.changes.invariants import violations
 from tests.changes.people.test_access import HOST, SETTINGS, Door, said
 from tests.changes.world import World, public
 
 DAY = 86400.0
+
+
+def pruner(world: World) -> Pruner:
+    return Pruner(Patient(world.store.driver), (), SETTINGS, world.clock, Failures())
 
 
 async def swept(world: World) -> None:
@@ -22,9 +29,7 @@ async def swept(world: World) -> None:
     await world.store.driver.write(audit.forget, world.clock())
     unspoken = await world.store.driver.read(merges.unspoken, world.clock())
     await world.store.driver.write(merges.forget, unspoken, world.clock())
-    after = await world.store.driver.write(strangers.forget, "", SETTINGS.hosts, world.clock())
-    while after:
-        after = await world.store.driver.write(strangers.forget, after, SETTINGS.hosts, world.clock())
+    await pruner(world)._strangers()
 
 
 async def people(world: World) -> set[str]:
@@ -81,12 +86,20 @@ async def test_many_strangers_go_a_page_at_a_time(world: World) -> None:
         await world.raw("insert into persons (id, name, since) values ($1, '', 0)", person)
         key = Identity("telegram", "bot", str(n)).key
         await world.raw("insert into identities (key, person, first, since) values ($1, $2, $2, 0)", key, person)
-    rounds, after = 0, ""
-    while rounds == 0 or after:
-        after = await world.store.driver.write(strangers.forget, after, SETTINGS.hosts, world.clock())
-        rounds += 1
-    assert rounds == 3
+    page = await world.store.driver.read(strangers.find, "", world.clock())
+    assert len(page.strangers) <= strangers.AT_ONCE < many
+    await pruner(world)._strangers()
     assert await world.raw("select count(*) from persons") == [(0,)]
+
+
+async def test_strangers_are_looked_for_once_a_day_whoever_looks(world: World) -> None:
+    counted: list[int] = []
+    for passes in (0.0, 600.0, DAY, 600.0, -2 * DAY):
+        world.clock.passes(passes)
+        await world.raw("insert into persons (id, name, since) values ($1, '', 0)", f"p{len(counted)}")
+        await pruner(world)._strangers()
+        counted += [number for (number,) in await world.raw("select count(*) from persons")]
+    assert counted == [0, 1, 0, 1, 0]
 
 
 async def test_a_stranger_who_is_let_in_by_a_code_has_a_lane_then(world: World) -> None:
