@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import Request
+from starlette.types import ASGIApp
 
 from segue.cli.host import file_store, open_configured
 from segue.config import Config
@@ -30,7 +31,9 @@ from segue.runtime.files.upload import upload_folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.mcp.door import McpDoor
 from segue.runtime.server.app import is_local, make_app
+from segue.runtime.server.callers import CallerLimits, connections
 from segue.runtime.server.listeners import Listener, LocalListener, serving
+from segue.runtime.server.proxies import Proxies
 from segue.runtime.telemetry.spans import open_tracing
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.routes import Windows
@@ -123,15 +126,25 @@ async def gateway(
 
         door = McpDoor(runs, sign_in, listener.near)
         await stack.enter_async_context(door.open())
-        app = make_app(runs, hosts, [*windows.routes(), *door.routes(), *EditorDoor(windows, runs).routes()], knows)
-        local = LocalListener(config.data / SOCKET)
-        stack.callback(local.close)
-        servers = [
-            await stack.enter_async_context(serving(app, socket, config.gateway.grace)) for socket in (local, listener)
-        ]
+        proxies = Proxies(config.server.proxies)
+        routes = [*windows.routes(), *door.routes(), *EditorDoor(windows, runs).routes()]
+        servers = await _listen(stack, config, make_app(runs, hosts, routes, knows, proxies), listener, proxies)
         ended = asyncio.create_task(runs.ended(), name="ended")
         stack.callback(ended.cancel)
         yield RunningGateway(sign_in, places, url, [*servers, ended])
+
+
+async def _listen(
+    stack: AsyncExitStack, config: Config, app: ASGIApp, listener: Listener, proxies: Proxies
+) -> list[asyncio.Task[None]]:
+    """Serve at the address of the gateway, and at the socket in its data folder."""
+    local = LocalListener(config.data / SOCKET)
+    stack.callback(local.close)
+    patience = CallerLimits(connections=connections())
+    return [
+        await stack.enter_async_context(serving(app, socket, config.gateway.grace, patience, proxies))
+        for socket in (local, listener)
+    ]
 
 
 async def serve(

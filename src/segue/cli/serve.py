@@ -13,6 +13,7 @@ from segue.cli.host import config_here, make_log
 from segue.config import load
 from segue.errors import Invalid
 from segue.runtime.gateway import Gateway
+from segue.runtime.server.callers import more_descriptors
 from segue.runtime.server.listeners import Listener
 from segue.runtime.telemetry import logs
 from segue.runtime.telemetry.log_files import logging_to
@@ -34,6 +35,7 @@ def command(agent: str | None, port: int | None, host: str | None, file: Path | 
     config = load(file, os.environ) if file else config_here()
     brought = bring(agent) if agent is not None else None
     listener = Listener(host or config.server.host, config.server.port if port is None else port)
+    more_descriptors()
     logs.start(sys.stderr, config.secrets)
 
     def ready(running: RunningGateway) -> None:

@@ -1,6 +1,7 @@
 """[resets]: when a session ends by itself; a platform's policy beats that of a lane's kind, which beats the default."""
 
 from collections.abc import Collection, Mapping
+from ipaddress import ip_network
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -157,6 +158,8 @@ class ServerSection(Live, frozen=True):
     """The address at which browsers reach it, behind a proxy: with https, cookies are for TLS alone."""
     hosts: tuple[str, ...] = ()
     """Names that it answers to, beside the local ones and that of `url`."""
+    proxies: tuple[str, ...] = ()
+    """Addresses of proxies, or their networks, that are believed for whom they call: by X-Forwarded-For."""
     tracing: Literal["none", "otel"] = "none"
     """The receiver of spans: none, or the collector that the usual OTEL_ variables name."""
     status_token: Secret | None = None
@@ -167,6 +170,12 @@ class ServerSection(Live, frozen=True):
         if self.url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/")):
             fix = 'Write scheme and name, without a path: "https://segue.example.org".'
             raise Invalid("url", f'"{self.url}" is not the address of a page', fix)
+        for proxy in self.proxies:
+            try:
+                ip_network(proxy, strict=False)
+            except ValueError as error:
+                fix = 'Write the address of the proxy, or its network: "10.0.0.5" or "10.1.0.0/16".'
+                raise Invalid("proxies", f'"{proxy}" is no address', fix) from error
         for name in self.hosts:
             if not name or "/" in name or any(c.isspace() for c in name) or (":" in name and not name.startswith("[")):
                 fix = 'Write the name alone, without scheme and port: "segue.example.org".'

@@ -74,7 +74,8 @@ async def nginx(folder: Path, recipe: str) -> AsyncIterator[None]:
     # Its own folders are root's, and only there once its package was installed.
     kept = "\n".join(f"{kind}_temp_path {folder}/{kind};" for kind in _KEPT)
     config.write_text(
-        f"pid {folder}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{kept}\n{recipe}\n}}\n"
+        f"pid {folder}/pid;\nerror_log stderr;\nevents {{ worker_connections 4096; }}\n"
+        f"http {{\naccess_log off;\n{kept}\n{recipe}\n}}\n"
     )
     command = (program, "-p", str(folder), "-c", str(config), "-e", "stderr", "-g", "daemon off; master_process off;")
     process = await asyncio.create_subprocess_exec(*command)

@@ -17,7 +17,8 @@ from websockets.asyncio.client import connect
 from segue.core.accounts import Health, Reach
 from segue.errors import Invalid
 from segue.runtime.server.app import LARGEST_BODY, Mounted, is_local, make_app
-from segue.runtime.server.listeners import CallerLimits, Listener, serving
+from segue.runtime.server.callers import CallerLimits
+from segue.runtime.server.listeners import Listener, serving
 from segue.runtime.telemetry.metrics import Metrics
 from tests.clients import http_client
 

@@ -49,6 +49,7 @@ from segue.runtime.windows.frames import (
     SessionsRequest,
     ShownSession,
 )
+from segue.runtime.windows.window import not_yours
 
 OpenWindow = Callable[[OpenRequest], Awaitable[WindowWire]]
 _LIST = "list"
@@ -158,7 +159,9 @@ class EditorAgent:
         try:
             return await self._open(request)
         except Refused as refused:
-            raise RequestError(_NO_SESSION, str(refused)) from refused
+            none = refused.why is Refusal.NOT_FOUND and request.session
+            words = not_yours(request.session or "") if none else str(refused)
+            raise RequestError(_NO_SESSION, words) from refused
         except SegueError as error:
             raise RequestError(_FAILED, str(error)) from error
 

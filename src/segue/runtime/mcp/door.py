@@ -23,6 +23,7 @@ from segue.core.windows import HOSTS
 from segue.errors import NotInstalled, Refusal, Refused, StoreError
 from segue.runtime.gateway import Gateway
 from segue.runtime.server.app import Mounted
+from segue.runtime.server.callers import vouch
 from segue.runtime.windows.sign_in import SignIn
 
 PATH = "/mcp"
@@ -71,6 +72,7 @@ class McpDoor:
         else:
             try:
                 scope[TOOLS] = await self._tools(request)
+                vouch(scope)
                 answer = await self._loaded()
             except Refused as refused:
                 answer = _refusal(429 if refused.why is Refusal.TOO_MANY_TOKENS else 401, str(refused))

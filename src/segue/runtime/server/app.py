@@ -17,6 +17,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from segue.core.accounts import Health
+from segue.runtime.server.callers import CallerLimits, vouch
+from segue.runtime.server.proxies import Forwarded, Proxies
 from segue.runtime.telemetry.metrics import Metrics
 
 
@@ -68,6 +70,20 @@ class Mounted:
         await self._app(scope, receive, send)
 
 
+class Webhooks(Mounted):
+    """An adapter's application: a caller whose call it took has proved who they are."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+
+        async def noting(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] < _REFUSED:
+                vouch(scope)
+            await send(message)
+
+        await super().__call__(scope, receive, noting)
+
+
 def is_local(request: Request) -> bool:
     """Whether a call comes over the socket in the data folder, which only its user can open."""
     _, port = request.scope["server"] or ("", 0)
@@ -79,6 +95,7 @@ def make_app(
     hosts: Iterable[str] = (),
     windows: Sequence[BaseRoute] = (),
     knows: Callable[[Request], bool] = is_local,
+    proxies: Proxies | None = None,
 ) -> Starlette:
     """Everything that a gateway serves, under the local names and those given.
 
@@ -108,10 +125,11 @@ def make_app(
         Route("/readyz", readyz),
         Route("/metrics", metrics),
     ]
-    routes += [Route(path, Mounted(app)) for path, app in gateway.webhooks()]
+    routes += [Route(path, Webhooks(app)) for path, app in gateway.webhooks()]
     return Starlette(
         routes=routes,
         middleware=[
+            Middleware(Forwarded, proxies=proxies or Proxies(), most=CallerLimits().address),
             Middleware(Hosts, allowed=[*LOCAL, *hosts]),
             Middleware(Bodies, largest={**_LARGEST, **gateway.largest_bodies}),
         ],
@@ -121,6 +139,8 @@ def make_app(
 LARGEST_BODY = 1024 * 1024
 """Bytes of a body, at every path that says nothing else."""
 _FORM = 4096
+_REFUSED = 300
+"""Statuses from here on tell nothing of who calls."""
 _LARGEST = {"/signin": _FORM, "/signout": _FORM, "/link": _FORM, "/mcp": 4 * LARGEST_BODY}
 
 

@@ -6,18 +6,21 @@ import errno
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, cast
 
 import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Request
 
-from segue.core.values import Value
 from segue.errors import Invalid
+from segue.runtime.server.callers import Caller, CallerLimits, Callers, accept
+from segue.runtime.server.proxies import Proxies
 
 log = logging.getLogger(__name__)
 _KEEP_ALIVE = 60
@@ -26,8 +29,6 @@ LARGEST_FRAME = 4 * 1024 * 1024
 _LONGEST = 80
 """Characters of a command line that are shown."""
 _NEAR = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 -- listened on, and called by no name
-_TO_CONNECT = 4
-"""Turns of the event loop until an accepted connection belongs to the server."""
 _UNDER_WAY = 0.01
 """Seconds between two checks for calls under way while the server stops."""
 _PORT = {errno.EADDRINUSE, errno.EACCES}
@@ -128,66 +129,89 @@ def _explain(error: OSError, host: str, port: int) -> tuple[str, str]:
     return f"{host!r} is not an address of this machine", "Choose one with --host, such as 127.0.0.1."
 
 
-class CallerLimits(Value, frozen=True):
-    """Limits on the connections of a listener."""
-
-    connections: int = 500
-    """Open at once; over it the one that has been silent for longest makes way."""
-    head: float = 10.0
-    """Seconds for the head of a request."""
-    body: float = 60.0
-    """Seconds for the rest of it."""
-
-
 class _Guarded(H11Protocol):
-    """A connection whose caller is let go if they take too long, or if there are too many."""
+    """A connection whose caller must send and read in time."""
 
-    patience: ClassVar[CallerLimits]
-    unheard: ClassVar[dict["_Guarded", None]]
-    """Connections that wait for a request, the oldest first."""
-    _deadline: asyncio.TimerHandle | None = None
+    caller: Caller
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self.patience.connections:
-            next(iter(self.unheard), self).transport.close()
-        self._wait(self.patience.head)
+        self.caller.transport = transport
+        self.caller.wait(self.caller.limits.head)
 
     def data_received(self, data: bytes) -> None:
         before = self.conn.their_state
         super().data_received(data)
         now = self.conn.their_state
         if self.transport.get_protocol() is not self:
-            self._heard()  # It is a WebSocket's from here on, which stays open for as long as both like.
-        elif now is h11.SEND_BODY and before is not now:
-            self._wait(self.patience.body)
-        elif now is h11.IDLE and self._deadline is None:
-            self._wait(self.patience.head)
+            return  # It is a WebSocket's from here on, which has a deadline of its own.
+        if now is h11.SEND_BODY and before is not now:
+            self.caller.wait(self.caller.limits.body)
+        elif now is h11.IDLE and not self.caller.waits:
+            self.caller.wait(self.caller.limits.head)
         elif now not in {h11.IDLE, h11.SEND_BODY}:
-            self._heard()
+            self.caller.heard()
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self.scope is not None:
+            self.caller.vouched(self.scope)
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self.caller.wait(self.caller.limits.stalled)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.caller.paused()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.caller.resumed()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._heard()
+        self.caller.lost()
         super().connection_lost(exc)
 
-    def _wait(self, seconds: float) -> None:
-        self._heard()
-        self.unheard[self] = None
-        self._deadline = self.loop.call_later(seconds, self.transport.close)
 
-    def _heard(self) -> None:
-        self.unheard.pop(self, None)
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+class _GuardedSocket(WebSocketsSansIOProtocol):
+    """A WebSocket whose caller must prove in time who they are, and read."""
+
+    caller: Caller
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        # The transport is still that of the call which became this.
+        self.caller = cast("_Guarded", self.transport.get_protocol()).caller
+        self.caller.prove_within(self.caller.limits.head)
+
+    def handle_connect(self, event: Request) -> None:
+        super().handle_connect(event)
+        if hasattr(self, "scope"):
+            self.caller.vouched(self.scope)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.caller.paused()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.caller.resumed()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.caller.lost()
+        super().connection_lost(exc)
 
 
 class _Uvicorn(uvicorn.Server):
     """Leaves signals to its caller, and stops at once where uvicorn would sleep up to 0.2 s."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, callers: Callers) -> None:
         super().__init__(config)
         self._stopping = asyncio.Event()
+        self._callers = callers
+        self._accepting: list[asyncio.Task[None]] = []
+        self._connecting: set[asyncio.Task[Any]] = set()
 
     def stop(self) -> None:
         """Begin to stop."""
@@ -206,12 +230,34 @@ class _Uvicorn(uvicorn.Server):
                 async with asyncio.timeout(1):
                     await self._stopping.wait()
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 -- closed by the servers
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen; connections are accepted as there is room for them."""
+        for listening in sockets or []:
+            listening.settimeout(0)
+            accepting = accept(listening, self._callers, self._serve_one)
+            self._accepting.append(asyncio.create_task(accepting, name="accepting connections"))
+        self.started = True
+
+    def _serve_one(self, connection: socket.socket, caller: Caller) -> None:
+        def made() -> asyncio.Protocol:
+            protocol = _Guarded(self.config, self.server_state, {})
+            protocol.caller = caller
+            return protocol
+
+        connecting = asyncio.create_task(_connect(connection, caller, made))
+        self._connecting.add(connecting)
+        connecting.add_done_callback(self._connecting.discard)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, let calls under way finish within the grace, cancel the rest."""
-        for server in self.servers:
-            server.close()
-        for _ in range(_TO_CONNECT):
-            await asyncio.sleep(0)
+        for accepting in self._accepting:
+            accepting.cancel()
+        for ended in await asyncio.gather(*self._accepting, return_exceptions=True):
+            if isinstance(ended, Exception):
+                log.error("connections could no longer be accepted", exc_info=ended)
+        for listening in sockets or []:
+            listening.close()
+        await asyncio.gather(*self._connecting)
         for connection in list(self.server_state.connections):
             connection.shutdown()
         await asyncio.sleep(0)
@@ -225,25 +271,38 @@ class _Uvicorn(uvicorn.Server):
             call.cancel()
 
 
+async def _connect(connection: socket.socket, caller: Caller, made: Callable[[], asyncio.Protocol]) -> None:
+    try:
+        await asyncio.get_running_loop().connect_accepted_socket(made, connection)
+    except OSError as error:
+        log.debug("a connection was gone before it was served: %s", error)
+        connection.close()
+        caller.lost()
+
+
 @asynccontextmanager
 async def serving(
-    app: ASGIApp, listener: Listener | LocalListener, grace: float = 10.0, patience: CallerLimits | None = None
+    app: ASGIApp,
+    listener: Listener | LocalListener,
+    grace: float = 10.0,
+    patience: CallerLimits | None = None,
+    proxies: Proxies | None = None,
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve until the block ends, then let calls under way finish; yields the task that serves."""
     config = uvicorn.Config(
         app,
-        http=type("Guarded", (_Guarded,), {"patience": patience or CallerLimits(), "unheard": {}}),
+        http=_Guarded,
         log_config=None,
         access_log=False,
         lifespan="off",
-        ws="websockets-sansio",
+        ws=_GuardedSocket,
         ws_max_size=LARGEST_FRAME,
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=max(1, round(grace)),
     )
-    server = _Uvicorn(config)
+    server = _Uvicorn(config, Callers(patience or CallerLimits(), proxies or Proxies()))
     task = asyncio.create_task(server.serve(sockets=[listener.socket]), name="http server")
     try:
         yield task

@@ -9,6 +9,7 @@ from segue.changes.people.tokens import Bearer, TokenScope
 from segue.core.contracts.database import Clock
 from segue.errors import Refusal, Refused
 from segue.runtime.retrying import Patient
+from segue.runtime.server.callers import vouch
 
 _TRIES = 5
 _WITHIN = 600.0
@@ -28,7 +29,9 @@ class Tokens:
         """The person for whom a call is made, by its Authorization; raises `Refused` if that doesn't count."""
         kind, _, token = call.headers.get("authorization", "").partition(" ")
         shown = token.strip() if kind.lower() == "bearer" else ""
-        return await self.person_of(shown, scope, call.client.host if call.client else "")
+        bearer = await self.person_of(shown, scope, call.client.host if call.client else "")
+        vouch(call.scope)
+        return bearer
 
     async def person_of(self, token: str, scope: TokenScope, peer: str = "") -> Bearer:
         """The person for whom a token acts; raises `Refused` if it doesn't count for this.

@@ -28,9 +28,10 @@ from segue.core.contracts.files import FileStore, is_kept
 from segue.core.messages import File
 from segue.core.values import PersonId
 from segue.core.windows import EDITOR, TERMINAL, WEB
-from segue.errors import Invalid, Refused, StoreError
+from segue.errors import Invalid, Refusal, Refused, StoreError
 from segue.runtime.files.folder import UNKNOWN
 from segue.runtime.gateway import Gateway
+from segue.runtime.server.callers import vouch
 from segue.runtime.windows.frames import (
     Asked,
     Begins,
@@ -50,7 +51,7 @@ from segue.runtime.windows.frames import (
 )
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.sign_in import COOKIE, SECURE_COOKIE, SignIn
-from segue.runtime.windows.window import Seat, Send, Window
+from segue.runtime.windows.window import Seat, Send, Window, not_yours
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -185,6 +186,7 @@ class Windows:
         if seat is None:
             await socket.close(SIGNED_OUT, "Sign in first.")
             return
+        vouch(socket.scope)
         platform, who = seat
         # Another site's page may open a WebSocket to us with our cookie; its Origin tells.
         origin = urlsplit(socket.headers.get("origin", "")).netloc
@@ -218,7 +220,8 @@ class Windows:
             try:
                 return await self.open(platform, who, request, send), request
             except Refused as refused:
-                await send(RefusedFrame(str(refused)))
+                none = refused.why is Refusal.NOT_FOUND and request.session
+                await send(RefusedFrame(not_yours(request.session or "") if none else str(refused)))
                 return None
 
         while (opened := await _next(socket, open_one)) is None:

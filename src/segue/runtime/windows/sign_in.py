@@ -18,6 +18,7 @@ from segue.changes.people import browsers
 from segue.changes.people.browsers import LIFETIME
 from segue.core.contracts.database import Clock
 from segue.runtime.retrying import Patient
+from segue.runtime.server.callers import vouch
 
 COOKIE = "segue"
 SECURE_COOKIE = "__Host-segue"
@@ -96,7 +97,10 @@ class SignIn:
 
     def shown_by(self, request: HTTPConnection) -> str | None:
         """The browser that makes a call; None if it isn't signed in."""
-        return self.browser(request.cookies.get(SECURE_COOKIE, "") or request.cookies.get(COOKIE, ""))
+        found = self.browser(request.cookies.get(SECURE_COOKIE, "") or request.cookies.get(COOKIE, ""))
+        if found is not None:
+            vouch(request.scope)
+        return found
 
     def is_terminal(self, authorization: str) -> bool:
         """Whether somebody shows the data folder's token."""

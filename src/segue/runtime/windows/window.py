@@ -80,6 +80,11 @@ async def meet_host(store: Store) -> None:
         await store.person(host)
 
 
+def not_yours(session: str) -> str:
+    """Say that a session isn't there, or somebody else's: the command that resumes one says the same."""
+    return f"No session of yours is called “{session}”."
+
+
 class Window:
     """One window on a lane."""
 
