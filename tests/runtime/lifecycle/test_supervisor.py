@@ -60,8 +60,9 @@ async def test_a_loop_that_ends_by_itself_is_not_restarted() -> None:
 
 
 async def test_a_loop_that_outlives_its_cancellation_is_cancelled_again_and_then_left_behind(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("segue.runtime.lifecycle.supervisor._CALLS", 0.02)
     told, over = asyncio.Event(), False
 
     async def stubborn() -> None:

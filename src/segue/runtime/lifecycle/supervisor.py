@@ -17,8 +17,10 @@ _SHORTEST_WAIT, _LONGEST_WAIT = 0.1, 60.0
 """Seconds until a loop that failed is restarted, at first and at most."""
 _STEADY = 5.0
 """Seconds that a restarted loop has to run until its failure is over."""
+_CALLS = 4.0
+"""Seconds that calls to platforms have to finish once their loop was cancelled."""
 _AGAIN = 0.5
-"""Seconds until a loop that was cancelled is cancelled once more: it may wait for a database that hangs."""
+"""Seconds after which a loop is cancelled once more from then on: it may wait for a database that hangs."""
 
 
 class Loop(NamedTuple):
@@ -69,10 +71,11 @@ class Supervisor:
         group.cancel()
         clock = asyncio.get_running_loop()
         until = clock.time() + seconds
+        await asyncio.wait([group], timeout=min(seconds, _CALLS))
         while not group.done() and (left := until - clock.time()) > 0:
-            await asyncio.wait([group], timeout=min(left, _AGAIN))
             for task in self._tasks:
                 task.cancel()
+            await asyncio.wait([group], timeout=min(left, _AGAIN))
         if not group.done():
             names = ", ".join(sorted(task.get_name() for task in self._tasks))
             log.error("these loops didn't end in time, and are left behind: %s", names)
