@@ -16,6 +16,7 @@ from segue.core.lanes import Address, Identity, Place
 from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
 from segue.core.moves import Consent, Resume
 from segue.core.settings import AccountSettings, Busy, Mentions
+from segue.database.sqlite import Sqlite
 from segue.runtime import replica
 from segue.runtime.gateway import Gateway
 from segue.runtime.turns.turns import Slots
@@ -314,6 +315,27 @@ async def test_what_cant_be_understood_is_kept_and_acknowledged(tmp_path: Path) 
 
 def test_one_person_has_a_quarter_of_the_slots_and_always_one() -> None:
     assert [Slots(count, replica.Pause(1.0)).room.share for count in (1, 4, 8)] == [1, 1, 2]
+
+
+def test_the_last_slots_are_the_hosts() -> None:
+    slots = Slots(8, replica.Pause(1.0))
+    slots.host = "host"
+    for taken, (free, only) in enumerate([(6, ""), (5, ""), (4, ""), (3, ""), (2, ""), (1, ""), (2, "host")]):
+        assert (slots.open, slots.room.only, slots.room.taken.get("ann", 0)) == (free, only, taken)
+        slots.take("ann")
+    slots.take("host")
+    assert (slots.open, slots.room.taken) == (0, {"ann": 7, "host": 1})
+    for _ in range(7):
+        slots.leave("ann")
+    assert (slots.free, slots.open, slots.room.taken) == (7, 5, {"host": 1})
+
+
+async def test_a_gateway_that_has_stopped_is_told_of_nothing_more(tmp_path: Path) -> None:
+    async with await open_store(tmp_path / "segue.db") as store:
+        assert isinstance(store.driver, Sqlite)
+        async with Gateway(store, EchoAgent(), [WhatsApp().adapter()]):
+            assert store.driver._hints._listeners
+        assert not store.driver._hints._listeners
 
 
 async def test_a_turn_that_waits_for_another_session_holds_no_slot(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from segue.testing.personas import Persona
 from segue.testing.waits import PATIENCE
 from tests.full import full
 from tests.in_process import gateway_on
+from tests.runtime.telemetry.test_metrics import samples
 
 
 async def recorded(store: Store, address: Address, message: str) -> None:
@@ -42,7 +43,32 @@ async def test_a_platform_that_asks_for_endless_patience_is_tried_once_more_and_
         ann.says("again", dm)
         await dm.reads("again")
         dead = await gateway.store.driver.read(deliveries.dead, 10)
+        counted = [dict(labels) for name, labels in samples(gateway.metrics) if name == "segue_dead_letters_total"]
     assert [letter.text for letter in dead] == ["hello"]
+    assert [(each["platform"], each["account"]) for each in counted] == [(platform.name, platform.account)]
+
+
+async def test_what_was_never_sent_before_is_not_looked_for(tmp_path: Path) -> None:
+    platform = Slack()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    async with gateway_on(tmp_path, EchoAgent(), platform):
+        ann.says("hello", dm, to=To.AGENT)
+        await dm.reads("hello")
+    assert platform.faults.calls[Call.SEND] == 1
+    assert platform.faults.calls[Call.FIND] == 0
+
+
+async def test_a_gateway_that_stops_lets_a_call_under_way_finish(tmp_path: Path) -> None:
+    platform = WhatsApp()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    platform.misbehaves(Slow(1.0), Call.SEND)
+    async with gateway_on(tmp_path, EchoAgent(), platform):
+        ann.says("hello", dm)
+        await platform.called(Call.SEND, 1)
+    async with await open_store(tmp_path / "segue.db") as store:
+        assert await store.receipt(dm.address, (await dm.reads("hello")).id)
 
 
 @pytest.mark.parametrize(

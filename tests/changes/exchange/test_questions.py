@@ -54,8 +54,14 @@ async def test_a_question_ends_with_its_time_whether_or_not_anybody_swept(world:
 
 
 async def test_a_new_question_takes_the_place_of_the_old_one(world: World) -> None:
-    lane, ann = await asked(world, "old")
+    lane, ann = await asked(world, "answered")
+    answered = await last(world, lane, ann)
+    assert await world.store.driver.write(questions.answer, answered, "yes", "Ann", world.ids(), world.clock())
+    world.clock.passes(1)
+    await asked(world, "old")
     first = await last(world, lane, ann)
     await asked(world, "new")
     assert (await last(world, lane, ann)).body == "new"
+    states = [(await world.store.driver.read(questions.read, each.id)).state for each in (answered, first)]
+    assert states == [QuestionState.ANSWERED, QuestionState.WITHDRAWN]
     assert not await world.store.driver.write(questions.answer, first, "yes", "Ann", world.ids(), world.clock())

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from msgspec.structs import replace
@@ -98,6 +98,15 @@ async def written(store: Store, session: SessionId, count: int) -> list[Entry]:
             if len(path) >= count:
                 return path
             await asyncio.sleep(0.01)
+
+
+def test_a_model_reads_the_type_of_each_argument() -> None:
+    class Arguments(Value, frozen=True):
+        mode: Literal["run", "session"]
+        count: int = 1
+
+    properties = schema_of(Arguments)["properties"]
+    assert {name: each["type"] for name, each in properties.items()} == {"mode": "string", "count": "integer"}
 
 
 async def test_a_lasting_child_on_a_flat_chat_keeps_what_was_said_over_ten_messages_and_a_restart(
