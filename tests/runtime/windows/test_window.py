@@ -31,7 +31,7 @@ from segue.runtime.windows.frames import (
     TranscriptFrame,
     WaitingFrame,
 )
-from segue.runtime.windows.watchers import Growing
+from segue.runtime.windows.watchers import Arrived, Changed, Growing
 from segue.runtime.windows.window import Seat, Window
 from segue.testing.agents import Doom, EchoAgent, Pause, ScriptedAgent
 from segue.testing.personas import Telegram
@@ -372,6 +372,30 @@ async def test_what_is_said_before_a_window_is_open_is_said_in_the_session_that_
         assert tea is not None
         assert now.id == tea.id
         assert not any(isinstance(frames.get_nowait(), NoticeFrame) for _ in range(frames.qsize()))
+
+
+async def test_a_window_that_takes_nothing_keeps_only_the_last_of_each_kind(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here:
+        stuck = asyncio.Event()
+
+        async def takes_nothing(_: Shown) -> None:
+            stuck.set()
+            await asyncio.Event().wait()
+
+        window = Window(here.gateway, here.terminals, Seat("ben", "ben"), takes_nothing, time.time)
+        await window.open(OpenRequest())
+        showing = asyncio.create_task(window.show(OpenRequest()))
+        await stuck.wait()
+        for round_ in range(2):
+            for n in range(100):
+                for sight in (Arrived(), Growing(1, str(n)), Changed()):
+                    here.gateway.watches.tell(window.lane, sight)
+            window._see(Delivery("1", window.lane.address, "", 0, f"notice {round_}", f"key {round_}"))
+        kinds = [type(sight) for sight in window._sights]
+        assert kinds == 2 * [Arrived, Growing, Changed, Delivery]
+        assert [sight.text for sight in window._sights if isinstance(sight, Growing)] == ["99", "99"]
+        showing.cancel()
+        await asyncio.wait([showing])
 
 
 async def test_two_windows_that_open_a_lane_at_once_say_nothing_of_each_other(tmp_path: Path) -> None:

@@ -261,12 +261,16 @@ class Window:
             self._gateway.watches.tell(session.id, Arrived())
 
     def _see(self, sight: Sight | Delivery) -> None:
-        """Something happened; of what the next one says again only the last is kept, however slow the window is."""
+        """Something happened. Of each kind only the last is kept between two deliveries, however slow the window is."""
         if isinstance(sight, Delivery):
             self._told.update(sight.answers)
             self._newest = sight.key
-        elif self._sights and isinstance(self._sights[-1], type(sight)):
-            self._sights.pop()
+        else:
+            for n in reversed(range(len(self._sights))):
+                if isinstance(self._sights[n], Delivery | type(sight)):
+                    if not isinstance(self._sights[n], Delivery):
+                        del self._sights[n]
+                    break
         self._sights.append(sight)
         self._seen.set()
 
