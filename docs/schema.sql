@@ -87,7 +87,7 @@ create table sessions (
   due real not null default 0,
   fails integer not null default 0,
   deaths integer not null default 0,
-  sweep real default 0, forgotten real, agent text,
+  sweep real default 0, forgotten real, agent text, tried integer not null default 0,
   check (head <= tail),
   check (running <= tail),
   check (holder is null or head < tail),
@@ -359,7 +359,7 @@ create table deliveries (
   sent real,
   dead real,
   error text,
-  handoff text, only_for text not null default '', forgotten integer, report text,
+  handoff text, only_for text not null default '', forgotten integer, report text, offered real,
   check (sent is null or dead is null)
 ) strict;
 create index deliveries_unsent on deliveries (address, id) where sent is null and dead is null;

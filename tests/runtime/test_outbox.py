@@ -13,7 +13,7 @@ from segue.core.lanes import Address
 from segue.core.settings import AccountSettings, Streams
 from segue.runtime.replica import Replica
 from segue.runtime.retrying import Patient
-from segue.testing import EchoAgent, Matrix, Pause, ScriptedAgent, Slack, Telegram, To, WhatsApp
+from segue.testing import EchoAgent, HandClock, Matrix, Pause, ScriptedAgent, Slack, Telegram, To, WhatsApp
 from segue.testing.contracts.base import a_delivery
 from segue.testing.faults import Call, Fault, RateLimit, Slow
 from segue.testing.ledger import Message
@@ -209,3 +209,18 @@ async def test_a_turn_ends_while_its_growing_message_hangs_and_the_answer_comes_
         platform.recovers()
         await dm.reads("At first and at last")
     assert dm.replies == ["At first and at last"]
+
+
+async def test_a_clock_that_leaps_ahead_makes_no_dead_letter_of_what_waits_to_be_sent_again(tmp_path: Path) -> None:
+    platform, clock = WhatsApp(), HandClock(1_000_000_000.0)
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    platform.misbehaves(Fault.SERVER_ERROR, Call.SEND, None)
+    async with gateway_on(tmp_path, EchoAgent(), platform, clock=clock, poll=0.05) as gateway:
+        ann.says("hello", dm)
+        await platform.called(Call.SEND, 1)
+        clock.passes(9 * 86400.0)
+        await platform.called(Call.SEND, 3)
+        platform.recovers()
+        await dm.reads("hello")
+        assert await gateway.store.driver.read(deliveries.dead, 10) == []

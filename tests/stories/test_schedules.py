@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from segue.changes.exchange import schedules
 from segue.changes.forgetting import cleaning, erasure
 from segue.changes.forgetting.erasure import Cause, Reason
 from segue.core.contracts.agents import Agent, Work
@@ -20,6 +21,7 @@ from segue.runtime.gateway import Gateway
 from segue.testing import HandClock, ScriptedAgent, WhatsApp
 from segue.testing.agents import Step, Uses, said
 from segue.testing.chats import Someone
+from segue.testing.waits import PATIENCE
 from tests.in_process import gateway_on
 
 NINE = datetime(2026, 6, 1, 9, 0, tzinfo=UTC).timestamp()
@@ -318,3 +320,19 @@ async def test_a_turn_that_is_tried_again_schedules_nothing_twice(house: House) 
     assert {result.content["task"] for result in results} == {"call mum"}
     assert len({result.content["id"] for result in results}) == 1
     assert sum("call mum" in reply for reply in house.dm.replies) == 1
+
+
+async def test_a_clock_that_was_ahead_for_a_moment_silences_nothing(house: House) -> None:
+    async with house.gateway(ScriptedAgent(otherwise=echo)) as gateway:
+        await hello(house, house.ann)
+        house.ann.says("/schedule every day at 9 tell me the news", house.dm)
+        await house.dm.reads_some(2)
+        house.clock.now = NINE + 9 * DAY
+        await house.dm.reads_some(3)
+        house.clock.now = NINE - HOUR
+        async with asyncio.timeout(PATIENCE):
+            later = NINE + 99 * DAY
+            while [one.due for one in await gateway.store.driver.read(schedules.due, later, 9)] != [NINE]:  # noqa: ASYNC110 -- nobody tells
+                await asyncio.sleep(0.02)
+        house.clock.now = NINE + 1
+        await house.dm.reads_some(4)

@@ -484,8 +484,8 @@ class Outgoing(Value, frozen=True):
     id: int
     me: str
     delivery: Delivery
-    since: Moment
-    """When it was to be sent first."""
+    waited: float
+    """Seconds since it was to be sent first, when it was taken, by the database's own clock."""
     sequel: str = ""
     """The id of what hangs on it, if it is the last message of a turn that has a sequel."""
     report: str = ""

@@ -287,7 +287,7 @@ class Outbox:
 
     async def _awaited(self, held: Outgoing, within: float) -> str:
         """Wait before a resend: an earlier attempt may have been taken, and the word of it be under way."""
-        left = within - (self._clock() - held.since)
+        left = within - self._waited(held)
         if held.delivery.doubtful and left > 0:
             return await self._later(held, Attempt.REFUSED, left, SendLater("It may have been sent already."))
         return ""
@@ -314,7 +314,7 @@ class Outbox:
         return await self._later(held, Attempt.UNSURE, None, error)
 
     async def _later(self, held: Outgoing, known: Attempt, seconds: float | None, error: Exception) -> str:
-        waited = self._clock() - held.since
+        waited = self._waited(held)
         if waited > self._settings.give_up_after:
             return await self._give_up(held, error)
         # Half as long again as it has waited so far, and twice as long as after the last attempt at most: those that
@@ -328,6 +328,12 @@ class Outbox:
         await self._store.write(deliveries.unsent, held, known, delay, str(error) or type(error).__name__)
         asyncio.get_running_loop().call_later(delay, self.wake.set)
         return "later" if known is Attempt.REFUSED else "unsure"
+
+    def _waited(self, held: Outgoing) -> float:
+        """Seconds for which it has waited, which no step of the wall clock changes."""
+        task = asyncio.current_task()
+        call = self._calls.get(task) if task is not None else None
+        return held.waited + (time.monotonic() - call.began if call is not None else 0.0)
 
     async def _give_up(self, held: Outgoing, error: Exception) -> str:
         log.error("delivery %s is a dead letter after %d attempts: %s", held.id, held.delivery.attempt, error)

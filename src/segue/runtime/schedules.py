@@ -1,5 +1,7 @@
 """Scheduled work: run when it is due, its answers brought to where they belong."""
 
+import logging
+import time
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -14,7 +16,11 @@ from segue.runtime.lifecycle.failures import ItemGuard
 from segue.runtime.parts import Ground
 from segue.runtime.replica import Pause
 
+log = logging.getLogger(__name__)
+
 _BATCH = 100
+_STEP = 60.0
+"""Seconds by which the wall clock is put back when somebody has corrected it."""
 
 
 class Schedules:
@@ -28,6 +34,8 @@ class Schedules:
         self._planner = planner
         self._files = files
         self._clock = ground.clock
+        self._offset = float("inf")
+        """Seconds between the wall clock and one that never steps, at the last look."""
         self.wake = Pause(ground.settings.poll)
 
     async def run(self) -> None:
@@ -47,6 +55,8 @@ class Schedules:
         async def due(count: int) -> Sequence[Schedule]:
             return await self._store.read(schedules.due, self._clock(), count)
 
+        if self._stepped_back():
+            await self._bring_forward()
         await self._due.exhaust(due, _BATCH, run, lambda schedule: schedule.id)
         if self._files is not None:
             await self._store_results(self._files)
@@ -60,8 +70,28 @@ class Schedules:
         late = times.late(schedule.zone, due, at, missed)
         note = f"Scheduled work is done now: {schedule.task}.{late}" if late else ""
         to = await self._store.read(self._planner.route, schedule)
-        time = Time(schedule.due, due, missed, following)
-        return await self._store.write(schedules.run, schedule, time, to, note, self._still, at)
+        found = Time(schedule.due, due, missed, following)
+        return await self._store.write(schedules.run, schedule, found, to, note, self._still, at)
+
+    def _stepped_back(self) -> bool:
+        """Return whether the clock may have been ahead: it is put back since the last look, or this is the first."""
+        before, self._offset = self._offset, self._clock() - time.monotonic()
+        return self._offset < before - _STEP
+
+    async def _bring_forward(self) -> None:
+        """Let work that ran while the clock was ahead be due again by its line from now on."""
+        at, last = self._clock(), None
+
+        async def bring_forward(schedule: Schedule) -> None:
+            due = times.following(schedule.line, schedule.zone, at)
+            if due is not None and schedule.due is not None and due < schedule.due:
+                when = datetime.fromtimestamp(due, ZoneInfo(schedule.zone))
+                log.warning("the clock was ahead: scheduled work %s is due at %s", schedule.id, when)
+                await self._store.write(schedules.set_due, schedule, due)
+
+        while found := await self._store.read(schedules.ahead, at, last, _BATCH):
+            await self._due.for_each_item(found, bring_forward, lambda schedule: schedule.id)
+            last = found[-1]
 
     async def _store_results(self, files: FileStore) -> None:
         async def store(run: Unkept) -> None:

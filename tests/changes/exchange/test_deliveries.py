@@ -121,7 +121,7 @@ async def test_who_lost_a_delivery_cannot_say_what_became_of_it(world: World) ->
     [taken] = await take(world, "r")
     assert taken.delivery.doubtful == 1
     driver = world.store.driver
-    late = Outgoing(taken.id, "r", out.delivery, out.since)  # the same replica, an earlier attempt
+    late = Outgoing(taken.id, "r", out.delivery, out.waited)  # the same replica, an earlier attempt
     for lost in (out, late):
         with pytest.raises(Fenced):
             await driver.write(deliveries.sent, lost, "m", world.clock())

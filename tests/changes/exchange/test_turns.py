@@ -178,6 +178,30 @@ async def test_a_claimed_turn_has_the_mark_of_its_own_sessions_lanes(world: Worl
     assert mark == first.bound != ""
 
 
+async def test_a_try_that_broke_off_is_made_again_with_no_more_than_it_took(world: World) -> None:
+    run = run_of(await world.hear("ann", "1", me="r"))
+    await world.hear("ann", "2")
+    await world.store.driver.write(turns.let_go, run.held, 1, 0.0)
+    [again] = await world.store.driver.write(turns.claim, "r", 10)
+    assert texts(again) == ["1"]
+    await world.hear("ann", "3")
+    # Its replica dies.
+    await world.raw("delete from replicas where id = 'r'")
+    await world.store.driver.write(replicas.join, "s", 60.0)
+    await world.store.driver.write(replicas.beat, "s", 60.0)
+    [again] = await world.store.driver.write(turns.claim, "s", 10)
+    assert texts(again) == ["1"]
+    assert texts((await finish(world, again, "one")).next) == ["2", "3"]
+
+
+async def test_a_try_that_never_began_is_made_with_all_that_waits_by_then(world: World) -> None:
+    run = run_of(await world.hear("ann", "1", me="r"))
+    await world.hear("ann", "2")
+    await world.store.driver.write(turns.let_go, run.held, 0, 0.0, began=False)
+    [again] = await world.store.driver.write(turns.claim, "r", 10)
+    assert texts(again) == ["1", "2"]
+
+
 async def test_half_of_the_turns_over_which_processes_died_run_at_once_and_others_beside_them(world: World) -> None:
     for name in ("ann", "bob", "cid", "dan", "eve", "fay"):
         await world.hear(name, "hello")
@@ -334,10 +358,13 @@ async def test_a_session_that_is_let_go_waits_out_its_delay(world: World) -> Non
     assert queued.run is None
     await world.raw("update sessions set due = 0")
     [run] = await claim(world)
-    assert texts(run) == ["1", "2"]
+    assert texts(run) == ["1"]
     assert await world.store.driver.write(turns.let_go, run.held, 1, 0.0) == 2
     [run] = await claim(world)
-    await finish(world, run, "at last")
+    following = (await finish(world, run, "at last")).next
+    assert texts(following) == ["2"]
+    assert following is not None
+    await finish(world, following, "and this")
     run = run_of(await world.hear("ann", "3", me="r"))
     assert await world.store.driver.write(turns.let_go, run.held, 0, 0.0) == 0
 

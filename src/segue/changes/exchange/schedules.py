@@ -170,6 +170,20 @@ def due(at: Moment, count: int) -> Transaction[list[Schedule]]:
     return (yield from each(Schedule, q.schedules_due(at=at, count=count)))
 
 
+def ahead(at: Moment, after: Schedule | None, count: int) -> Transaction[list[Schedule]]:
+    """Return scheduled work that ran while the clock was ahead of what it is now, and is due later."""
+    due, id = (after.due or at, after.id) if after is not None else (at, "")
+    return (yield from each(Schedule, q.schedules_ahead(at=at, after_due=due, after=id, count=count)))
+
+
+def set_due(schedule: Schedule, due: Moment) -> Transaction[bool]:
+    """Let scheduled work be due at another time, unless it ran or ended meanwhile."""
+    if not (yield q.hold_schedule(id=schedule.id, due=schedule.due)):
+        return False
+    yield q.set_due(id=schedule.id, due=due, ended=None)
+    return True
+
+
 def run(schedule: Schedule, time: Time, to: Recipient, note: str, still: Still, at: Moment) -> Transaction[bool]:
     """Queue the turn of work that is due, once; returns whether this did. Of whoever may talk no more it ends.
 

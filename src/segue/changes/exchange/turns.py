@@ -57,6 +57,8 @@ class Claimed(Value, frozen=True):
     tip: Tip | None
     fails: int
     deaths: int
+    tried: int
+    """The last turn that an earlier try took."""
     owes: SessionId | None
     waited: float
     bound: str
@@ -148,7 +150,7 @@ def longest_wait(room: Room) -> Transaction[float]:
 
 def _claimed(me: str, found: Claimed, room: Room) -> Transaction[Run | None]:
     """The run of a session that was claimed; it is let go again if nothing waits, or there is no room."""
-    turns = yield from _next(found.id, found.head)
+    turns = yield from _next(found.id, found.head, found.tried)
     if not turns:
         yield q.nothing_waits(session=found.id)
         return None
@@ -199,11 +201,13 @@ def failures(entries: Iterable[Entry]) -> Transaction[frozenset[Tip]]:
     return frozenset(found)
 
 
-def _next(session: SessionId, head: int) -> Transaction[tuple[Turn, ...]]:
+def _next(session: SessionId, head: int, tried: int = 0) -> Transaction[tuple[Turn, ...]]:
+    """Return the turns that are answered next as one; a try that broke off is made again with no more than it took."""
     opening = yield from first(Turn, q.opening_waiting(session=session))
     if opening is not None:
         return (opening,)
-    return together((yield from waiting(session, _MOST_TOGETHER, head)))
+    found = yield from waiting(session, _MOST_TOGETHER, head)
+    return together([turn for turn in found if turn.seq <= tried] or found)
 
 
 def journal(held: Claim, turn: int, call: str, parts: Parts, at: Moment) -> Transaction[None]:
@@ -517,7 +521,7 @@ def marked(replies: tuple[Reply, ...], mark: str) -> tuple[Reply, ...]:
 
 def left_behind(held: Claim, turn: int) -> Transaction[None]:
     """Let go of what a turn's end took, if it was committed and nobody heard of it."""
-    yield q.let_go(session=held.session, me=held.me, epoch=held.epoch, failed=0, delay=0.0)
+    yield q.let_go(session=held.session, me=held.me, epoch=held.epoch, failed=0, delay=0.0, began=0)
     yield q.give_back(me=held.me, **keys_between(held.session, turn))
     yield Wake(Topic.TURNS)
     yield Wake(Topic.DELIVERIES)
@@ -558,15 +562,21 @@ def stopped(session: SessionId) -> Transaction[bool]:
 
 
 def let_go(
-    held: Claim, failed: int, delay: float, turn: int = 0, spent: Sequence[Usage] = (), at: Moment = 0.0
+    held: Claim,
+    failed: int,
+    delay: float,
+    turn: int = 0,
+    spent: Sequence[Usage] = (),
+    at: Moment = 0.0,
+    *,
+    began: bool = True,
 ) -> Transaction[int]:
     """Give a session back, to be claimed again after a delay; returns how often its turn has failed.
 
-    What the try has cost by then is kept: nobody gets it back.
+    What the try has cost by then is kept: nobody gets it back. If it `began`, the next one takes the same turns.
     """
-    fails = yield from first(
-        int, q.let_go(session=held.session, me=held.me, epoch=held.epoch, failed=failed, delay=delay)
-    )
+    by = {"session": held.session, "me": held.me, "epoch": held.epoch}
+    fails = yield from first(int, q.let_go(failed=failed, delay=delay, began=int(began), **by))
     if fails is None:
         raise Fenced(f"session {held.session}")
     for used in spent:

@@ -5,15 +5,16 @@
 -- columns: due_delivery
 id, holder as me, cast(id as text) as id, address, coalesce(session, '') as session, entry, text,
   {key_of_era}, coalesce(message, '') as message, attempts as attempt,
-  doubtful - 1 as doubtful, answers, choices, only_for as only, nullif(files, '[]') as file, '[]' as chats, accepted as since, coalesce(handoff, '') as sequel,
+  doubtful - 1 as doubtful, answers, choices, only_for as only, nullif(files, '[]') as file, '[]' as chats, {now} - coalesce(offered, accepted) as waited, coalesce(handoff, '') as sequel,
   coalesce(report, '') as report, coalesce(error, '') as error
 
 -- name: add_delivery
 -- A message to be sent; if a turn was streaming into it, this is its final text.
-insert into deliveries (key, account, address, session, turn, entry, text, answers, choices, files, only_for, accepted, due)
-values (:key, :account, :address, :session, :turn, :entry, :text, :answers, :choices, :files, :only, :at, {now})
+insert into deliveries (key, account, address, session, turn, entry, text, answers, choices, files, only_for, accepted, due, offered)
+values (:key, :account, :address, :session, :turn, :entry, :text, :answers, :choices, :files, :only, :at, {now}, {now})
 on conflict (key) do update set text = excluded.text, entry = excluded.entry, answers = excluded.answers,
-  choices = excluded.choices, files = excluded.files, only_for = excluded.only_for, streaming = null, holder = null, due = {now} where deliveries.streaming is not null;
+  choices = excluded.choices, files = excluded.files, only_for = excluded.only_for, streaming = null, holder = null, due = {now}, offered = {now}
+where deliveries.streaming is not null;
 
 -- name: take_own
 -- Take a delivery that was just added, if nothing else waits for its address and no other replica serves the window there.

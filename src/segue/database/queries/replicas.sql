@@ -38,13 +38,13 @@ delete from replicas where id = :me;
 with dead as (
   select id from sessions
   where holder is not null and not exists (select 1 from replicas r where r.id = sessions.holder) {skip_locked})
-update sessions set holder = null, running = 0, due = {now}, deaths = deaths + case when exists (
+update sessions set holder = null, running = 0, due = {now}, {keep_tried}, deaths = deaths + case when exists (
   select 1 from questions x where x.session = sessions.id and x.state = 'open' and x.epoch = sessions.epoch) then 0 else 1 end
 where id in (select id from dead) returning id;
 
 -- name: hand_over
 -- What a replica that goes still held is free.
-update sessions set holder = null, running = 0, due = {now} where holder = :me;
+update sessions set holder = null, running = 0, due = {now}, {keep_tried} where holder = :me;
 
 -- name: free_deliveries
 -- What was being sent by a replica that isn't alive is free.

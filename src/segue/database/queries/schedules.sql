@@ -22,6 +22,11 @@ where owner = :owner and ended is null order by due, id limit :count;
 select {schedule} from schedules
 where due <= :at and ended is null order by due limit :count;
 
+-- name: schedules_ahead
+-- Scheduled work that has run in what is the future by now: the clock was ahead.
+select {schedule} from schedules s where due >= :after_due and (due > :after_due or id > :after) and ended is null
+  and exists (select 1 from runs r where r.schedule = s.id and r.at > :at) order by due, id limit :count;
+
 -- name: hold_schedule
 -- Hold scheduled work that is due then; nothing comes back if somebody was first or it was cancelled.
 select id from schedules where id = :id and due = :due and ended is null {for_update};

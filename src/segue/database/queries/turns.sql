@@ -6,6 +6,10 @@ session, seq, kind, lane, route, person, name, message, quotes, parts, accepted,
 -- A mark of the lanes, by their bindings `b`, that speak to a session: another one whenever others do.
 select count(*) || '/' || coalesce(max(b.id), 0) from bindings b where b.until is null
 
+-- columns: keep_tried
+-- Keep how far a try reached that breaks off.
+tried = case when running > head then running else tried end
+
 -- name: see
 -- An arrival's key; nothing comes back if it was seen before.
 insert into seen (account, key, at) values (:account, :key, :at) on conflict (account, key) do nothing {counted};
@@ -107,7 +111,7 @@ with free as (
       or not exists (select 1 from turns t where t.session = s.id and t.seq > s.head and t.outcome is null))
   order by s.due limit :count {skip_locked})
 update sessions set holder = :me, epoch = epoch + 1 where id in (select id from free)
-returning id, epoch, head, tip_session, tip as tip_n, fails, deaths, case when ending = 'run' and closed is null then parent end as owes,
+returning id, epoch, head, tip_session, tip as tip_n, fails, deaths, tried, case when ending = 'run' and closed is null then parent end as owes,
   {now} - due as waited, ({lanes_mark} and b.session = sessions.id) as bound;
 
 -- name: count_suspects
@@ -214,7 +218,8 @@ where session = :session and seq = :seq and outcome is null returning person, de
 
 -- name: let_go
 -- A holder gives a session back.
-update sessions set holder = null, running = 0, fails = fails + :failed, due = {now} + :delay
+update sessions set holder = null, running = 0, fails = fails + :failed, due = {now} + :delay,
+  tried = case when :began = 1 and running > head then running else tried end
 where id = :session and holder = :me and epoch = :epoch returning fails;
 
 -- name: stop_turns

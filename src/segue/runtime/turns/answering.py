@@ -435,6 +435,7 @@ class Answering:
         """Let a session go for others to take at once, however long the store takes: nobody else would look for it."""
         run, at = live.run, self._clock()
         try:
-            await self._store.write(turns.let_go, run.held, 0, 0.0, run.name, tuple(live.spent), at)
+            began, spent = live.answering is not None, tuple(live.spent)
+            await self._store.write(turns.let_go, run.held, 0, 0.0, run.name, spent, at, began=began)
         except Fenced as error:
             log.warning("session %s wasn't handed over: %s", run.held.session, error)
