@@ -48,6 +48,8 @@ class BehindHttp(Platform):
     def __init__(self) -> None:
         super().__init__()
         self.deleted: list[str] = []
+        self.busy = 0
+        """Deletions that it refuses for now."""
 
     def adapter(self) -> Http:
         """The adapter that ships."""
@@ -56,6 +58,10 @@ class BehindHttp(Platform):
     async def take(self, scope: Any, receive: Any, send: Any) -> None:
         """Take what the gateway sends."""
         call = json.loads(await Request(scope, receive).body())
+        if call["kind"] == "delete" and self.busy:
+            self.busy -= 1
+            await JSONResponse({}, status_code=503)(scope, receive, send)
+            return
         if call["kind"] == "delete":
             self.deleted.append(call["message"])
             await JSONResponse({})(scope, receive, send)

@@ -9,6 +9,7 @@ from segue.changes.forgetting import cleaning
 from segue.core.messages import Stone, Summary
 from segue.core.settings import Deletions, GatewaySettings, Retention
 from segue.core.transcripts import Role
+from segue.runtime import forgetting
 from segue.runtime.forgetting import Retaining
 from segue.runtime.lifecycle.failures import Failures
 from segue.runtime.retrying import Patient
@@ -165,6 +166,23 @@ async def test_messages_are_deleted_where_the_platform_lets_us_and_the_receipt_n
             "Forgotten: 2 messages.\nNot in my reach: your own messages on http.main; "
             "copies and backups of the database file; exports that were sent, and an agent's own session."
         )
+
+
+@pytest.mark.parametrize("square", [(BehindHttp, "sqlite")], indirect=True)
+async def test_a_platform_that_cannot_delete_now_is_asked_again(
+    square: Square, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forgetting, "_WAITS", (0.0, 0.0))
+    platform = square.platform
+    assert isinstance(platform, BehindHttp)
+    async with square.open():
+        for busy, deleted in ((2, True), (3, False)):
+            await square.says(f"tell me of {CANARY} {busy}")
+            answer = square.message(f"You said: tell me of {CANARY} {busy}")
+            platform.busy = busy
+            _, receipt = await agreed(square, "/forget", quoting=answer)
+            assert (answer.id in platform.deleted) is deleted
+            assert ("my messages on http.main" in receipt) is not deleted
 
 
 @both

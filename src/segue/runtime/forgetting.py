@@ -21,7 +21,7 @@ from segue.core.contracts.database import Clock
 from segue.core.contracts.files import FILES, RESULTS, FileStore
 from segue.core.settings import GatewaySettings
 from segue.core.values import Moment
-from segue.errors import SendError
+from segue.errors import SendError, SendLater, SendNever, SendUnsure
 from segue.runtime.files.leftovers import Leftovers
 from segue.runtime.lifecycle.failures import Failures, ItemGuard
 from segue.runtime.replica import Pause
@@ -35,6 +35,10 @@ _PAGE = 500
 _HOUR = 3600.0
 _CALL = 10.0
 """Seconds that a platform has to delete a message."""
+_WAITS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Seconds before each further try at messages that a platform can't delete now: a minute in all."""
+_LONGEST_WAIT = 30.0
+"""Seconds of patience that a platform may ask for at once."""
 _GRACE = 60.0
 """Seconds after which a file that nothing names belongs to nobody: until then its message may be on its way in."""
 _SKEW = 60.0
@@ -70,6 +74,7 @@ class Cleaner:
         self._forget = forget
         """Lets go of what this process keeps in memory."""
         self._known: int | None = None
+        self._waits: tuple[float, ...] = ()
         self.wake = Pause(settings.poll)
 
     async def run(self) -> None:
@@ -84,7 +89,7 @@ class Cleaner:
         if newest != self._known:
             self._known = newest
             self._forget()
-        done = 0
+        done, self._waits = 0, _WAITS
 
         async def clean(forgetting: Forgetting) -> None:
             nonlocal done
@@ -98,7 +103,7 @@ class Cleaner:
         if not await self._store.write(cleaning.clear_notices, forgetting):
             return False
         taken, found = forgetting.took, await self._store.read(cleaning.standing, forgetting.id)
-        standing = [message for message in found if not await self._delete(message)]
+        refused = await self._delete(found)
         await asyncio.to_thread(self._drop_typed, forgetting)
         await self._drop_results(taken.work, taken.schedules)
         if not await self._drop_files(taken.files, forgetting.at):
@@ -106,23 +111,48 @@ class Cleaner:
         if not await self._store.driver.scrub():
             log.info("what was forgotten is cleaned once nobody reads the database as it was before")
             return False
+        # Nothing of it is left here by now: the platform may take a while.
+        standing = await self._delete_again(refused)
         receipt = receipt_of(forgetting, taken, standing, self._store.driver.copies)
         return await self._store.write(cleaning.done, forgetting, receipt, self._clock())
 
-    async def _delete(self, message: LeftMessage) -> bool:
-        """Delete a message on its platform, if that lets us; returns whether it is gone."""
+    async def _delete(self, messages: Iterable[LeftMessage]) -> list[tuple[LeftMessage, SendError]]:
+        """Delete messages on their platforms; returns those that stand, and why."""
+        tried = [(message, await self._delete_one(message)) for message in messages]
+        return [(message, error) for message, error in tried if error is not None]
+
+    async def _delete_again(self, refused: list[tuple[LeftMessage, SendError]]) -> list[LeftMessage]:
+        """Try messages again that a platform couldn't delete now; returns those that stand in the end.
+
+        A platform that is away is waited for once in each look: other forgettings wait behind this one.
+        """
+        waits, self._waits = self._waits, ()
+        standing = [message for message, error in refused if isinstance(error, SendNever)]
+        later = [(message, error) for message, error in refused if not isinstance(error, SendNever)]
+        for wait in waits:
+            if not later:
+                break
+            asked = max((error.seconds or 0.0 for _, error in later if isinstance(error, SendLater)), default=0.0)
+            await asyncio.sleep(max(wait, min(asked, _LONGEST_WAIT)))
+            later = await self._delete(message for message, _ in later)
+        if not later:
+            self._waits = waits
+        return [*standing, *(message for message, _ in later)]
+
+    async def _delete_one(self, message: LeftMessage) -> SendError | None:
+        """Delete a message on its platform, if that lets us; returns why it stands, None if it is gone."""
         adapter = self._adapters.get((message.address.platform, message.address.account))
         if adapter is None or not isinstance(adapter, DeletesMessages):
-            return False
+            return SendNever("its platform deletes no messages")
         try:
             async with asyncio.timeout(_CALL):
                 with self._failures.adapter_call(adapter.platform, adapter.account, "deleting a message"):
                     await adapter.delete(message.address, message.message)
         except (SendError, TimeoutError) as error:
             log.warning("a forgotten message of %s stands: %s", message.address.platform, type(error).__name__)
-            return False
+            return error if isinstance(error, SendError) else SendUnsure("it doesn't answer")
         await self._store.write(cleaning.deleted, message)
-        return True
+        return None
 
     async def _drop_results(self, work: Iterable[TimeRun], schedules: Iterable[str]) -> None:
         """Delete the results of scheduled work."""
