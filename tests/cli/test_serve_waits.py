@@ -3,14 +3,21 @@
 import asyncio
 import signal
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
+import apsw
 import msgspec
 import pytest
 
-from segue.cli.gateway import Stop, _up
+from segue.cli.gateway import Stop, _up, gateway
+from segue.cli.host import open_configured
 from segue.config import default
+from segue.core.contracts.database import Driver
 from segue.core.values import Secret
+from segue.database.sqlite_file import SqliteFile
+from segue.runtime.server.listeners import Listener
+from segue.store import open_driver
 from tests.forge import piped
 from tests.ports import free_port
 from tests.postgres import Postgres
@@ -27,7 +34,36 @@ async def test_a_server_that_is_not_up_yet_is_waited_for(
     assert not waiting.done()
     later.symlink_to(folder)
     async with asyncio.timeout(90):
-        assert await waiting
+        store = await waiting
+    assert store is not None
+    await store.close()
+
+
+async def test_a_file_that_another_process_keeps_locked_is_waited_for_and_opened_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SqliteFile, "_wait", lambda *_: False)
+    config = default({"SEGUE_HOME": str(tmp_path)})
+    assert isinstance(config.store, Path)
+    await (await open_configured(config)).close()
+    neighbour = apsw.Connection(str(config.store))
+    neighbour.execute("begin immediate")
+    waiting = asyncio.create_task(_up(config, Stop()))
+    await says_that_it_waits(caplog)
+    neighbour.execute("rollback")
+    neighbour.close()
+    async with asyncio.timeout(90):
+        store = await waiting
+    assert store is not None
+    opened, open_again = [], open_driver
+
+    async def count(*args: Any, **kwargs: Any) -> Driver:
+        opened.append(args)
+        return await open_again(*args, **kwargs)
+
+    monkeypatch.setattr("segue.store.open_driver", count)
+    async with gateway(config, Listener("127.0.0.1", 0), store=store):
+        assert opened == []
 
 
 async def says_that_it_waits(caplog: pytest.LogCaptureFixture) -> None:
@@ -44,7 +80,7 @@ async def test_who_asks_to_stop_meanwhile_is_heard(tmp_path: Path, caplog: pytes
     await says_that_it_waits(caplog)
     stop._asked.set()
     async with asyncio.timeout(90):
-        assert not await waiting
+        assert await waiting is None
 
 
 async def test_segue_serve_begins_once_a_server_is_started(tmp_path: Path, durable_postgres: Postgres) -> None:

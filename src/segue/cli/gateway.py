@@ -9,7 +9,6 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
@@ -24,7 +23,7 @@ from segue.core.contracts.probes import Probe
 from segue.core.settings import AccountSettings
 from segue.core.windows import ACCOUNT, EDITOR, HOSTS, PROGRAM, TERMINAL, WEB
 from segue.database.transactions import unheeded
-from segue.errors import StoreSilent
+from segue.errors import StoreError, StoreLocked, StoreSilent
 from segue.runtime.editors.door import EditorDoor
 from segue.runtime.files.folder import Folder
 from segue.runtime.files.upload import upload_folder
@@ -39,6 +38,7 @@ from segue.runtime.windows.local import Local
 from segue.runtime.windows.routes import Windows
 from segue.runtime.windows.sign_in import SignIn
 from segue.runtime.windows.window import meet_host
+from segue.store import Store
 
 SOCKET = "gateway.sock"
 """In the data folder: where this user's terminals find the gateway."""
@@ -76,15 +76,21 @@ class RunningGateway:
 
 @asynccontextmanager
 async def gateway(
-    config: Config, listener: Listener, probe: Probe = unheeded, brought: Gateway | None = None
+    config: Config,
+    listener: Listener,
+    probe: Probe = unheeded,
+    brought: Gateway | None = None,
+    store: Store | None = None,
 ) -> AsyncIterator[RunningGateway]:
-    """A gateway as a config describes it, with the agent and adapters of one that was brought, until the block ends."""
+    """A gateway as a config describes it, with the agent and adapters of one that was brought, until the block ends.
+
+    A store that was opened for it is closed with it.
+    """
     hosts = [*config.server.hosts, *([] if listener.host in _EVERYWHERE else [listener.host])]
     hosts += [name] if (name := urlsplit(config.server.url).hostname) else []
     url = config.server.url.rstrip("/") or listener.url
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(await open_configured(config))
-        await meet_host(store)
+        store = await stack.enter_async_context(store or await _opened(config))
         agents = brought.agents if brought else {name: keys.agent() for name, keys in config.agents.items()}
         places = [Local(platform) for platform in (TERMINAL, WEB, EDITOR)]
         files = file_store(config, store)
@@ -156,12 +162,14 @@ async def serve(
 ) -> None:
     """Run a gateway until it is asked to stop; calls `ready` when it takes messages in.
 
-    A database server that isn't up yet is waited for: after a reboot nobody knows which of the two comes first.
+    A database server that isn't up yet is waited for: after a reboot nobody knows which of the two comes first. So is a
+    file that another process keeps locked.
     """
     stop.listen()
-    if not await _up(config, stop):
+    store = await _up(config, stop)
+    if store is None:
         return
-    async with gateway(config, listener, brought=brought) as running:
+    async with gateway(config, listener, brought=brought, store=store) as running:
         ready(running)
         asked = asyncio.create_task(stop.wait(), name="stop")
         done, _ = await asyncio.wait([asked, *running.tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -170,22 +178,31 @@ async def serve(
             task.result()
 
 
-async def _up(config: Config, stop: "Stop") -> bool:
-    """Wait until the database server answers; False if somebody asked to stop before."""
+async def _opened(config: Config) -> Store:
+    """The store of a config, which knows the host."""
+    store = await open_configured(config)
+    try:
+        await meet_host(store)
+    except StoreError:
+        await store.close()
+        raise
+    return store
+
+
+async def _up(config: Config, stop: "Stop") -> Store | None:
+    """Open the database once it answers; None if somebody asked to stop before."""
     told = ""
-    while not isinstance(config.store, Path):
+    while True:
         try:
-            async with await open_configured(config):
-                return True
-        except StoreSilent as error:
+            return await _opened(config)
+        except (StoreSilent, StoreLocked) as error:
             if told != str(error):
                 told = str(error)
                 log.warning("waiting for the database: %s", told)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PAUSE):
                 await stop.wait()
-                return False
-    return True
+                return None
 
 
 def _close_later(made: Adapter | Agent, stack: AsyncExitStack) -> None:

@@ -355,7 +355,7 @@ class Gateway:
     async def _unite(self) -> None:
         """Make all who speak for the host one person, whoever they were before the settings said so."""
         hosts = self.settings.hosts
-        host = await self.store.driver.write(grants.unite, hosts, [self._ids() for _ in hosts[1:]], self._clock())
+        host = await self.patient.write(grants.unite, hosts, [self._ids() for _ in hosts[1:]], self._clock())
         self._turns.knows_host(host or "")
 
     async def _live(self) -> None:

@@ -74,8 +74,9 @@ and not exists (select 1 from addresses w where w.key = d.address and w.afresh >
 
 -- name: amend_delivery
 -- Another text for a message that was sent.
-insert into deliveries (key, account, address, session, turn, entry, text, answers, choices, files, only_for, accepted, due, message)
-select :key, account, address, session, turn, 0, :text, '[]', '[]', '[]', only_for, :at, {now}, message
+insert into deliveries (key, account, address, session, turn, entry, text, answers, choices, files, only_for, accepted, due, offered,
+  message)
+select :key, account, address, session, turn, 0, :text, '[]', '[]', '[]', only_for, :at, {now}, {now}, message
 from deliveries where id = :id on conflict (key) do nothing;
 
 -- name: clear_questions
