@@ -30,6 +30,7 @@ _AGAIN = (Moved, asyncpg.SerializationError)
 _LEFT_OUT = {
     "seq",
     "due",
+    "offered",
     "expires",
     "id of bindings",
     "id of titles",
