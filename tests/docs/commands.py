@@ -54,6 +54,11 @@ in segue.toml, needs no question, for the host's own sessions only. If you go on
 speaks to, you are told: everyone there reads it, and `/branch` goes on alone. Nobody, its owner and the host included,
 goes back by `/rewind` or `/redo` to something that was taken back before others came to read along, as long as they do.
 
+A private chat may become a group: a third person joins the room, or the platform says so. The place then starts afresh.
+Its lanes are released from their sessions, and nothing that was said or brought there in private counts as read there.
+An answer that was still on its way waits in its session. `/resume` brings the session back, after your `/yes`. The same
+holds when somebody else begins to speak in a private chat: they get a new session.
+
 `/link` gives you a code; typed as `/link CODE` in a private chat from another account, it asks there whether the two
 are one person, and says by name and id whose sessions each would read and as whom each would speak. With the `/yes`
 they are one, and the place where the code was asked for is told. To become one with the host takes the host's own
@@ -81,14 +86,16 @@ platform, a provider's copy, an agent's own session, exports that were sent, bac
 still stand because somebody or a model repeated them: these are yours to forget in turn. What was typed in terminals is
 kept in one file without saying where it went: that file is emptied (retention leaves what was typed in the last day).
 
-On PostgreSQL no row and no index has the words: the tables are vacuumed, the indexes of words built anew. Not in reach
-there, and named in the receipt: WAL archives, standbys, free space in the database's files, which the server doesn't
-overwrite but uses again, and terminals on other machines. As long as a query or a backup runs that began before, the
+On PostgreSQL files are in the database, so a forget on any machine deletes them for all. No row and no index has the
+words: the tables are vacuumed, the indexes of words built anew. Not in reach there, and named in the receipt: WAL
+archives, standbys, free space in the database's files, which the server doesn't overwrite but uses again, and terminals
+on other machines. As long as a query or a backup runs that began before, the
 server keeps the rows for it: the receipt comes when that is over.
 
 The host may have sessions forgotten by themselves, so many days after their last message: `[retention]` in segue.toml,
 and `retention_days` in an account's table, which beats it. A session goes when every place where it was spoken to keeps
 it no longer; never while a turn, a question, a child, a handoff or scheduled work of it is open. `/status` says it.
+Only days in which a gateway ran count: a clock that is wrong at one start forgets nothing.
 
 ## Settings
 
