@@ -38,6 +38,7 @@ from tests.drills import (
     disks,
     editors,
     everywhere,
+    failing,
     forgeries,
     forgetting,
     handoffs,
@@ -115,6 +116,10 @@ def _zombies(fresh: Fresh, seed: int) -> str:
 def _schedules(fresh: Fresh, seed: int) -> str:
     found = asyncio.run(schedules.run(fresh(), 10, seed))
     return "" if found.clean else repr(found)
+
+
+def _everything_fails(_fresh: Fresh, _seed: int) -> str:
+    return "\n".join(failing.run())
 
 
 def _descriptors(fresh: Fresh, _seed: int) -> str:
@@ -288,6 +293,9 @@ DRILLS = {
     "unheard": Drill(10_000, "messages while commits aren't heard of on SQLite", 400, _unheard),
     "unheard-postgres": Drill(10_000, "messages while commits aren't heard of on PostgreSQL", 400, _unheard),
     "overload": Drill(10, "minutes in which twice as much came in as could be done", 1, _overload),
+    "everything-fails": Drill(
+        1, "round in which each verb, change of a loop and file operation failed", 1, _everything_fails
+    ),
     "descriptors": Drill(1_000, "messages while no file descriptor was free", 200, _descriptors),
     "slowness": Drill(6, "calls of 5, 20 and 60 seconds under the shipped lease on SQLite", 6, _slowness),
     "slowness-postgres": Drill(6, "calls of 5, 20 and 60 seconds under the shipped lease on PostgreSQL", 6, _slowness),

@@ -56,6 +56,8 @@ from segue.errors import StoreError
 from segue.runtime import outbox
 from segue.runtime.gateway import Gateway
 from segue.runtime.inbox import Inbox
+from segue.runtime.lifecycle.failures import Failures
+from segue.runtime.lifecycle.supervisor import Supervisor
 from segue.runtime.outbox import Outbox
 from segue.runtime.retrying import Patient
 from segue.runtime.tools.reading import Reading
@@ -426,6 +428,8 @@ class Bug(enum.Enum):
     RENDERS_EACH_GUESS = "to find the end of a message, each guess is rendered"
     BRACKETS_UNBOUNDED = "brackets within brackets are looked into, however many there are"
     ROOMS_KEEP_READING = "a private chat that becomes a group goes on with what its person read there"
+    UNSUPERVISED = "a loop that fails ends all others"
+    UNTOLD = "what fails is told nobody"
     WAKES_FIRST = "a wake-up that fails keeps whoever waits for a commit from hearing of it"
     WAITING_UNSEEN = "who waits for an answer of a session that they have left isn't thought of"
 
@@ -542,6 +546,8 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.ONCE_READ_ALWAYS_READ: (Patch(readings, "unread", _once_read),),
     Bug.TOOLS_REACH_ALL: (Patch(children, "reader", lambda _: lambda _asker: _gives(Reader())),),
     Bug.ROOMS_KEEP_READING: (query("widen_places", "and kind = 'dm'", "and 1 = 0 and kind = 'dm'"),),
+    Bug.UNSUPERVISED: (Patch(Supervisor, "supervised", lambda _: lambda _self, loop: loop.run()),),
+    Bug.UNTOLD: (Patch(Failures, "failed", lambda _: lambda *_: None),),
     Bug.WAKES_FIRST: (Patch(Job, "settle", _waking_first),),
     Bug.WAITING_UNSEEN: (query("turns_beside", "t.outcome is null", "1 = 0"),),
     Bug.SENDS_TO_ALL: (Patch(children, "_fits", lambda _: lambda *_: _gives(None)),),

@@ -8,7 +8,8 @@ import pytest
 from segue.core.contracts.probes import Point
 from segue.core.messages import Sending
 from segue.core.settings import Streams
-from tests.drills import bindings, descriptors, disks, forgeries, kills, labels, power, readers, soak, zombies
+from tests.drills import bindings, descriptors, disks, failing, forgeries, kills, labels, power, readers, soak, zombies
+from tests.drills.failing import Fault
 from tests.drills.forgers import FORGERS
 from tests.drills.planting import Bug
 from tests.drills.test_bombs import FOUND_BY_BOMBS
@@ -72,6 +73,10 @@ FOUND_BY_READERS = (
     Bug.WAITING_UNSEEN,
     Bug.ROOMS_KEEP_READING,
 )
+FOUND_BY_FAILURES = {
+    Bug.UNSUPERVISED: (Fault("change", "exchange.turns.claim", KeyError), "the gateway ended"),
+    Bug.UNTOLD: (Fault("verb", "delete", KeyError), "health didn't name it"),
+}
 FOUND_BY_NO_DESCRIPTORS = (Bug.WAKES_FIRST,)
 FOUND_BY_BAD_DISKS = {
     Bug.OUT_OF_TURN: (10, "out of order"),
@@ -87,7 +92,7 @@ def test_every_mistake_has_its_drill() -> None:
     found += [*FOUND_BY_HISTORIES, *FOUND_BY_FORGERIES, *FOUND_BY_BAD_DISKS, *FOUND_BY_SOAKS, *FOUND_BY_READERS]
     found += [*FOUND_BY_HOSTILE_INPUT, *FOUND_BY_QUESTIONS, *FOUND_BY_BUDGETS, *FOUND_BY_CROWDS, *FOUND_BY_LOST_ANSWERS]
     found += [*FOUND_BY_BOMBS]
-    found += FOUND_BY_NO_DESCRIPTORS
+    found += [*FOUND_BY_NO_DESCRIPTORS, *FOUND_BY_FAILURES]
     assert sorted(bug.name for bug in found) == sorted(bug.name for bug in Bug if bug is not Bug.NONE)
 
 
@@ -110,6 +115,12 @@ def test_power_cuts_find_it(bug: Bug) -> None:
     images = 600 if bug is Bug.FOLDER_UNSYNCED else 80
     found = power.run(images=images, seed=7, bug=bug)
     assert any(FOUND_BY_POWER_CUTS[bug] in each for each in found.wrong)
+
+
+@pytest.mark.parametrize("bug", FOUND_BY_FAILURES, ids=lambda bug: bug.name)
+def test_failures_find_it(bug: Bug) -> None:
+    fault, wrong = FOUND_BY_FAILURES[bug]
+    assert any(wrong in each for each in failing.run([fault], bug, patience=3.0))
 
 
 @pytest.mark.parametrize("bug", FOUND_BY_NO_DESCRIPTORS, ids=lambda bug: bug.name)

@@ -1,0 +1,16 @@
+"""A sample of everything that fails; `make drill` takes each of them."""
+
+from tests.drills import failing
+from tests.drills.failing import Fault
+
+SAMPLE = (
+    Fault("verb", "delete", KeyError),
+    Fault("verb", "send", OSError),
+    Fault("change", "exchange.turns.claim", KeyError),
+    Fault("change", "forgetting.cleaning.to_clean", OSError),
+    Fault("file", "os.unlink", OSError),
+)
+
+
+def test_what_fails_stops_nothing_else_and_is_told() -> None:
+    assert failing.run(SAMPLE) == []
