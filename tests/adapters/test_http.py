@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx2
 import pytest
@@ -330,6 +331,21 @@ async def adapter(url: str, *, opens_threads: bool = False, edits: bool = False)
         yield made
     finally:
         await made.close()
+
+
+@pytest.mark.parametrize(("account", "status"), [("alpha", 200), ("beta", 404)])
+async def test_a_file_is_given_to_the_account_that_it_was_offered_to(account: str, status: int) -> None:
+    shelf, inbox = Shelf(), Inbox()
+
+    async def content() -> AsyncIterator[bytes]:
+        yield b"# Plans"
+
+    file = await shelf.keep("plans.md", "text/markdown", content())
+    query = urlencode({"file": file.where, "proof": Signing.of(SECRET, "alpha").prove_file(file.where)})
+    path = f"/in/http/{account}?{query}"
+    app = Webhook(account, SECRET, inbox.accept, shelf, lambda: NOW)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as client:
+        assert (await client.get(path, headers=signed(KEY, path.encode(), NOW))).status_code == status
 
 
 async def send(there: Platform, delivery: Delivery = ONE) -> str:

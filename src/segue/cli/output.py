@@ -1,6 +1,8 @@
 """Output of commands: JSON for a script, lines for a person."""
 
 import asyncio
+import codecs
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from functools import cache, wraps
@@ -11,6 +13,7 @@ import click
 import msgspec
 
 from segue.changes.exchange.explanations import moment, printable
+from segue.core.text.visible import with_codes
 from segue.core.values import Moment
 from segue.errors import SegueError
 
@@ -106,10 +109,18 @@ def short(text: str) -> str:
     return line if len(line) <= _SHORT else line[: _SHORT - 1] + "…"
 
 
+async def _for_terminal(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """What a person looks at: characters that a terminal would obey are shown as codes."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    async for piece in pieces:
+        yield "\t".join(map(with_codes, decoder.decode(piece).split("\t")))
+
+
 async def write_pieces(pieces: AsyncIterator[bytes], file: Path | None) -> None:
     """Write what may be large, a piece at a time: to a file, or to standard output if there is none."""
     if file is None:
-        async for piece in pieces:
+        shown = _for_terminal(pieces) if sys.stdout.isatty() else pieces
+        async for piece in shown:
             click.echo(piece, nl=False)
         return
     try:

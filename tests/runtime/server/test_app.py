@@ -180,6 +180,27 @@ async def test_a_body_has_a_limit_at_every_path(path: str, size: int, form: str)
         assert read <= size + 65536, "the rest isn't read"
 
 
+async def test_half_sent_bodies_hold_a_bounded_number_of_bytes() -> None:
+    """Small ones come through meanwhile, and large ones again when those are gone."""
+    end, half = asyncio.Event(), 300 * 1024
+
+    async def sent(size: int, *, waits: bool) -> AsyncIterator[bytes]:
+        yield b"x" * size
+        if waits:
+            await end.wait()
+
+    transport = httpx2.ASGITransport(make_app(House(), windows=[Route("/other", Mounted(echo))]))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8800") as ask:
+        calls = [asyncio.create_task(ask.post("/other", content=sent(half, waits=True))) for _ in range(400)]
+        refused, going = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+        assert {call.result().status_code for call in refused} == {503}
+        assert len(going) * half < 100 * 1024 * 1024
+        assert (await ask.post("/other", content=b"x" * 60_000)).status_code == 200
+        end.set()
+        assert {(await call).status_code for call in calls} == {200, 503}
+        assert (await ask.post("/other", content=b"x" * half)).status_code == 200
+
+
 async def test_it_listens_on_a_free_port_and_stops() -> None:
     listener = Listener("127.0.0.1", 0)
     assert listener.port > 0

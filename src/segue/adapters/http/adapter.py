@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from segue.adapters.http.callback import Call, Callback, CalledFile, id_in
 from segue.adapters.http.signature import Signing
-from segue.adapters.http.webhook import FILE, Webhook
+from segue.adapters.http.webhook import FILE, PROOF, Webhook
 from segue.core.contracts.adapters import Accept, Connection, Files, Intake
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
@@ -52,7 +52,7 @@ class Http:
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message and return the platform's id of it."""
-        return id_in(await self._callback.call(_call(delivery)), "id")
+        return id_in(await self._callback.call(_call(delivery, self._signing)), "id")
 
     async def delete(self, address: Address, message: str) -> None:
         """Delete a message of ours; the same call may come again."""
@@ -78,7 +78,7 @@ class HttpEdits(Http):
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of `delivery.message`."""
         # A key of its own for each call: a text may come back after another, and the same key would be taken for old.
-        await self._callback.call(_call(delivery, "edit", f"{delivery.key}/edit/{uuid4().hex}"))
+        await self._callback.call(_call(delivery, self._signing, "edit", f"{delivery.key}/edit/{uuid4().hex}"))
 
     async def typing(self, address: Address) -> None:
         """Show that somebody writes."""
@@ -89,7 +89,7 @@ class HttpOpensAndEdits(HttpOpens, HttpEdits):
     """For a platform that does both."""
 
 
-def _call(delivery: Delivery, kind: Literal["message", "edit"] = "message", key: str = "") -> Call:
+def _call(delivery: Delivery, signing: Signing, kind: Literal["message", "edit"] = "message", key: str = "") -> Call:
     return Call(
         key=key or delivery.key,
         kind=kind,
@@ -102,9 +102,10 @@ def _call(delivery: Delivery, kind: Literal["message", "edit"] = "message", key:
         choices=delivery.choices,
         question=shown_by(delivery.key),
         only=delivery.only,
-        file=_offered(delivery.address.account, delivery.file) if delivery.file else None,
+        file=_offered(delivery.address.account, delivery.file, signing) if delivery.file else None,
     )
 
 
-def _offered(account: str, file: File) -> CalledFile:
-    return CalledFile(file.name, file.media, f"/in/http/{quote(account)}?{urlencode({FILE: file.where})}")
+def _offered(account: str, file: File, signing: Signing) -> CalledFile:
+    query = urlencode({FILE: file.where, PROOF: signing.prove_file(file.where)})
+    return CalledFile(file.name, file.media, f"/in/http/{quote(account)}?{query}")

@@ -66,6 +66,18 @@ class Signing(Value, frozen=True):
                 f"The timestamp is more than {WINDOW} seconds away from the clock here: sign anew, and set your clock."
             )
 
+    def prove_file(self, where: str) -> str:
+        """Return the proof that a file was offered to this account."""
+        return self._of_file(self.secrets[0], where)
+
+    def offered(self, where: str, proof: str) -> bool:
+        """Return whether a file was offered to this account, by the proof that its address had."""
+        shown = proof.encode()
+        return any(hmac.compare_digest(self._of_file(secret, where).encode(), shown) for secret in self.secrets)
+
+    def _of_file(self, secret: Secret, where: str) -> str:
+        return hmac.digest(secret.reveal().encode(), f"file.{self.account}.{where}".encode(), "sha256").hex()
+
     def _fits(self, secret: Secret, shown: dict[str, bytes], timestamp: str, body: bytes) -> bool:
         return all(
             hmac.compare_digest(self._digest(secret, version, "in", timestamp, body), proof)

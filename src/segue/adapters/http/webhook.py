@@ -22,8 +22,8 @@ from segue.errors import Invalid
 
 LIMIT_PAUSE = 60
 """Seconds after which a message that was over a limit may be taken."""
-FILE = "file"
-"""The part of an address that names a file."""
+FILE, PROOF = "file", "proof"
+"""The parts of an address that name a file, and prove that it was offered."""
 
 
 class Webhook:
@@ -87,6 +87,9 @@ class Webhook:
         """A file that a message named: what is signed is the address as the message had it, in place of a body."""
         self._prove(request, f"{request.url.path}?{request.url.query}".encode(), self._clock())
         file = File("file", "", request.query_params.get(FILE, ""))
+        if not self._signing.offered(file.where, request.query_params.get(PROOF, "")):
+            # Another account's file reads the same as none.
+            raise HTTPException(404, "There is no such file.")
         content = self._files.stream(file)
         try:
             first = await anext(content, b"")

@@ -68,14 +68,16 @@ class Code(Value, frozen=True):
 def offer_pairing(
     person: PersonId, account: str, address: str, code: str, secret: str, at: Moment
 ) -> Transaction[bool]:
-    """Give a stranger a code, unless they were given one just now or too many others hold one."""
+    """Give a stranger a code, unless they were given one just now; if many others hold one, the oldest is displaced."""
     key = yield from _hold_codes(secret)
     kind = CodeKind.PAIRING
     since = at - _PAIRING_PAUSE
     asked = yield from one(int, q.codes_made_since(kind=kind, account=account, person=person, since=since))
-    others = yield from one(int, q.codes_of_others(kind=kind, account=account, person=person, at=at))
-    if asked or others >= _PAIRING_MOST:
+    if asked:
         return False
+    others = yield from one(int, q.codes_of_others(kind=kind, account=account, person=person, at=at))
+    if others >= _PAIRING_MOST:
+        yield q.end_oldest_code(kind=kind, account=account, at=at)
     yield from _keep(Code(digest(key, code), kind, account, person, address), at)
     return True
 

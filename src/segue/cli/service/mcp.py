@@ -9,7 +9,7 @@ import httpx2
 from segue.cli.gateway import SOCKET
 from segue.cli.output import awaited
 from segue.config import data_folder
-from segue.errors import NotInstalled
+from segue.errors import Invalid, NotInstalled
 from segue.runtime.mcp.door import PATH, installed
 from segue.runtime.tools.lent import TOKEN, URL
 from segue.runtime.windows.sign_in import token_in
@@ -26,6 +26,8 @@ async def command() -> None:
     if not installed():
         raise NotInstalled("segue mcp", "the mcp library", "mcp")
     folder, url = data_folder(os.environ), os.environ.get(URL, "")
+    if not (os.environ.get(TOKEN) or folder.is_dir()):
+        raise Invalid("data folder", f"{folder} isn't there", "Run `segue serve` first, or set SEGUE_HOME.")
     shown = os.environ.get(TOKEN) or token_in(folder)
 
     def transport() -> httpx2.AsyncHTTPTransport | None:

@@ -260,6 +260,12 @@ select count(*) from codes where kind = :kind and account = :account and person 
 select count(*) from codes
 where kind = :kind and account = :account and person <> :person and used is null and expires > :at;
 
+-- name: end_oldest_code
+-- The code of a kind on an account that was made first, of those that work, works no more.
+update codes set expires = :at where digest = (
+  select digest from codes where kind = :kind and account = :account and used is null and expires > :at
+  order by made, digest limit 1);
+
 -- name: end_codes
 -- What a person was given before works no more.
 update codes set expires = :at

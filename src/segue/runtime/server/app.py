@@ -138,6 +138,8 @@ def make_app(
 
 LARGEST_BODY = 1024 * 1024
 """Bytes of a body, at every path that says nothing else."""
+_SMALL, _TOGETHER = 64 * 1024, 64 * LARGEST_BODY
+"""Bytes of each body that are read in any case, and of all that is beyond that together."""
 _FORM = 4096
 _REFUSED = 300
 """Statuses from here on tell nothing of who calls."""
@@ -150,6 +152,8 @@ class Bodies:
     def __init__(self, app: ASGIApp, largest: Mapping[str, int]) -> None:
         self._app = app
         self._largest = largest
+        self._held = 0
+        """Bytes of large bodies that are being read."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -166,12 +170,23 @@ class Bodies:
         async def bounded() -> Message:
             nonlocal read
             message = await receive()
-            read += len(message.get("body", b""))
+            before, read = read, read + len(message.get("body", b""))
             if read > largest:
                 raise HTTPException(413, refused, {"Connection": "close"})
+            self._held += _beyond(read) - _beyond(before)
+            if self._held > _TOGETHER and read > _SMALL:
+                raise HTTPException(503, "Too many large bodies come at once.\n", {"Retry-After": "5"})
             return message
 
-        await self._app(scope, bounded, send)
+        try:
+            await self._app(scope, bounded, send)
+        finally:
+            self._held -= _beyond(read)
+
+
+def _beyond(read: int) -> int:
+    """The bytes of a body that count among the large ones."""
+    return max(read - _SMALL, 0)
 
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
