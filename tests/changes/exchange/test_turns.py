@@ -5,6 +5,7 @@ import pytest
 from segue.changes import accept
 from segue.changes.accept import Queued
 from segue.changes.exchange import replicas, turns
+from segue.changes.sessions import usage
 from segue.core.contracts.agents import Usage
 from segue.core.lanes import Address
 from segue.core.messages import Text, ToolCall, ToolResult, encode_parts
@@ -334,6 +335,9 @@ async def test_usage_adds_up_over_turns(world: World) -> None:
     [session] = await world.store.sessions(await world.person("ann"))
     [spent] = await world.store.usage(session.id)
     assert (spent.usage, spent.turns) == (Usage("m", 33, 3, cost=0.75), 3)
+    other = run_of(await world.hear("bob", "hello", private("bob"), me="r"))
+    await world.store.driver.write(turns.finish, other.held, answer(other, "x", usage=(Usage("m", 99),)), world.clock())
+    assert await world.store.driver.read(usage.last_size, other.held.session) == usage.Size(1, 99)
 
 
 async def test_finished_tool_calls_are_seen_by_the_next_attempt_once_and_in_order(world: World) -> None:

@@ -79,6 +79,40 @@ async def test_whoever_got_in_or_is_known_otherwise_stays(world: World) -> None:
     assert await people(world) == {"host", "H1", "ann", "bob", "U7", "carol", "dan", "erin"}
 
 
+MENTIONS = """
+heard (person, at) values ($1, 0)
+tallies (person, bytes) values ($1, 1)
+audit (at, last, event, person, by_person, account, identity, detail) values (0, 0, '', $1, '', '', '', '')
+merges (id, kept, gone, since, why, by_person) values ('m', $1, 'nobody', 0, '', '')
+merges (id, kept, gone, since, why, by_person) values ('n', 'nobody', $1, 0, '', '')
+grants (account, person, place, since, until, why, by_person) values ('a', $1, 'dm', 0, 1, '', '')
+blocks (person, since, until, by_person) values ($1, 0, 1, '')
+sessions (id, owner, began_by, began, used) values ('s', $1, 'nobody', 0, 0)
+sessions (id, owner, began_by, began, used) values ('t', 'nobody', $1, 0, 0)
+lanes (key, address, person, since) select 'l', address, $1, 0 from lanes
+questions (id, lane, person, kind, body, asked, deadline) select 'q', min(key), $1, '', '', 0, 0 from lanes
+schedules (id, call, session, owner, task, line, zone, deliver, route, since, ended)
+  values ('w', 'w', 's', $1, '', '', '', '', '', 0, 0)
+handoffs (id, session, origin, destination, kind, state, by_person, requested, progressed, settled)
+  select 'h', 's', min(key), '', 'dm', 'done', $1, 0, 0, 0 from lanes
+homes (account, address, by_person, since) select 'a', min(address), $1, 0 from lanes
+tries (person, at) values ($1, 0)
+codes (digest, kind, account, person, body, made, expires) values ('c', 'link', '', $1, '', 0, 0)
+tokens (id, digest, person, scope, name, made, ends) values ('k', 'k', $1, 'mcp', '', 0, 0)
+"""
+
+
+async def test_whoever_is_mentioned_anywhere_is_no_stranger(world: World) -> None:
+    await world.hear("ann", "hello")
+    await world.raw("insert into persons (id, name, since) values ('nobody', '', 0)")
+    for n, mention in enumerate(MENTIONS.strip().replace("\n  ", " ").splitlines()):
+        await world.raw("insert into persons (id, name, since) values ($1, '', 0)", f"p{n}")
+        await world.raw(f"insert into {mention}", f"p{n}")
+    await world.raw("insert into persons (id, name, since) values ('stranger', '', 0)")
+    found = await world.store.driver.read(strangers.find, "", world.clock() + 400 * DAY)
+    assert found.strangers == (PersonId("stranger"),)
+
+
 async def test_many_strangers_go_a_page_at_a_time(world: World) -> None:
     many = 2 * strangers.AT_ONCE + 5
     for n in range(many):
