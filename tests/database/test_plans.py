@@ -62,7 +62,6 @@ REASONS = {
     "last_forgetting": "it stops at the newest",
     "last_undo": "it stops at the newest",
     "parted": RARE,
-    "said_by": RARE,
     "search": "it is an index of words",
     "seen_message": ASKED,
     "signed_out": PRUNED,

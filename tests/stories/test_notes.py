@@ -154,8 +154,8 @@ async def test_what_is_forgotten_takes_its_notes_and_what_agents_were_told_of_th
         await cleaned(square)
         assert await remains(square.where, CANARY) == []
         # `segue people forget` takes all that is left.
-        while await square.store.driver.write(erasure.person_step, ann.id, replace(reason, why=Cause.HOST)):
-            """There is more."""
+        while step := await square.store.driver.read(erasure.next_of_person, ann.id, 0):
+            await square.store.driver.write(erasure.person_step, step, replace(reason, why=Cause.HOST))
         await square.store.driver.write(erasure.person_end, ann.id, replace(reason, why=Cause.HOST))
         assert await square.says("/notes") == "No agent has noted anything about you."
         assert len(agent.works) > 3

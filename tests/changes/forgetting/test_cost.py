@@ -61,3 +61,34 @@ def steps_to_forget(path: Path, turns: int) -> int:
 def test_four_times_as_many_turns_take_four_times_the_work(tmp_path: Path) -> None:
     few, many = (steps_to_forget(tmp_path / f"{turns}.db", turns) for turns in (100, 400))
     assert many < 5 * few
+
+
+def steps_to_find(path: Path, turns: int) -> int:
+    """How many of SQLite's steps it takes to find all that a person said in another's session of so many turns."""
+    counted = 0
+
+    def count() -> bool:
+        nonlocal counted
+        counted += 1
+        return False
+
+    file = SqliteFile(Path(file_of_today(path)), lambda: 0.0, 5.0, None)
+    with closing(file.writer(migrations(SQLITE), unheeded)) as connection:
+        connection.execute("pragma foreign_keys = off; begin")
+        connection.execute(_SESSION, {"turns": turns})
+        connection.execute("update sessions set owner = 'another'")
+        connection.set_progress_handler(count, 10)
+        found, queries = 0, compile_for(SQLITE)
+        after: Any = 0
+        while rows := connection.execute(queries["said_by"].sql, {"person": "p", "after": after}).fetchall():
+            [(_, _, after)] = rows
+            found += 1
+        connection.set_progress_handler(None)
+        assert found == 2 * turns
+        connection.execute("rollback")
+    return counted
+
+
+def test_four_times_as_many_words_of_a_person_are_found_in_four_times_the_work(tmp_path: Path) -> None:
+    few, many = (steps_to_find(tmp_path / f"{turns}.db", turns) for turns in (100, 400))
+    assert many < 5 * few

@@ -54,8 +54,8 @@ async def test_a_person_goes_with_all_that_they_said_and_their_name(world: World
     ann, tip = await spoken(world)
     await world.store.index()
     reason = Reason(ann.id, Cause.HOST, world.clock())
-    while await world.store.driver.write(erasure.person_step, ann.id, reason):
-        """There is more."""
+    while step := await world.store.driver.read(erasure.next_of_person, ann.id, 0):
+        await world.store.driver.write(erasure.person_step, step, reason)
     await world.store.driver.write(erasure.person_end, ann.id, reason)
     [entry] = await world.store.path(tip)
     assert entry.parts == (Stone(reason.at, ann.id),)

@@ -98,6 +98,16 @@ class Removed(Value, frozen=True):
     notes: int = 0
 
 
+class PersonStep(Value, frozen=True):
+    """One thing of a person that is to be forgotten: an exchange in another's session, or a session of their own."""
+
+    session: SessionId
+    n: int
+    """The entry that they said; 0 for the whole session."""
+    seq: int
+    """The place of that entry among all; what they said before it is forgotten."""
+
+
 Find = Callable[[], Transaction[Extent]]
 """Finds what is to go, as it stands now."""
 
@@ -194,16 +204,21 @@ def noted(ids: Sequence[str], reason: Reason) -> Transaction[Removed]:
     return (yield from take(partial(extents.of_notes, ids), ForgettingKind.PERSON, None, reason))
 
 
-def person_step(person: PersonId, reason: Reason) -> Transaction[bool]:
-    """Forget the next thing that a person said or owns; returns whether there was any."""
+def next_of_person(person: PersonId, after: int) -> Transaction[PersonStep | None]:
+    """Find the next thing that a person owns, or said in another's session after a place; only reads."""
     person = yield from actors.now(person)
-    for own in (yield from each(SessionId, q.unforgotten(person=person))):
-        yield from session(own, reason)
-        return True
-    for said in (yield from each(Tip, q.said_by(person=person))):
-        yield from exchange(said, reason)
-        return True
-    return False
+    own = yield from first(SessionId, q.unforgotten(person=person))
+    if own is not None:
+        return PersonStep(own, 0, 0)
+    return (yield from first(PersonStep, q.said_by(person=person, after=after)))
+
+
+def person_step(step: PersonStep, reason: Reason) -> Transaction[None]:
+    """Forget a thing that a person owns or said."""
+    if step.n:
+        yield from exchange(Tip(step.session, step.n), reason)
+    else:
+        yield from session(step.session, reason)
 
 
 def person_end(person: PersonId, reason: Reason) -> Transaction[None]:

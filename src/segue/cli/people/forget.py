@@ -40,9 +40,12 @@ async def forget(person: str, *, yes: bool) -> None:
         if not yes:
             click.confirm(f"{words} Nothing brings it back. Go on?", abort=True)
         reason = Reason(host.id, Cause.HOST, time.time())
-        taken = 0
-        while await store.driver.write(erasure.person_step, found, reason):
-            taken += 1
+        taken = after = 0
+        # The last look is from the beginning: they may have talked on meanwhile.
+        while (step := await store.driver.read(erasure.next_of_person, found, after)) or after:
+            if step:
+                await store.driver.write(erasure.person_step, step, reason)
+            taken, after = taken + bool(step), step.seq if step else 0
         await store.driver.write(erasure.person_end, found, reason)
         failures, files = Failures(), file_store(config, store)
         settings = GatewaySettings(data=str(config.data))

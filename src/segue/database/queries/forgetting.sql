@@ -117,9 +117,9 @@ select a.key as address from (
 {cross_join} addresses a on a.key = spoken.address where a.kind = 'dm' order by a.key;
 
 -- name: said_by
--- The next entry that a person wrote in somebody else's session and that stands.
-select e.session, e.n from entries e join sessions s on s.id = e.session
-where e.person = :person and s.owner <> :person
+-- The next entry after a place that a person wrote in somebody else's session and that stands.
+select e.session, e.n, e.seq from entries e {cross_join} sessions s on s.id = e.session
+where e.seq > :after and e.person = :person and s.owner <> :person
   and (e.parts not like '[{"type":"stone"%' or e.parts like '%"type":"text"%') order by e.seq limit 1;
 
 -- name: unforgotten
