@@ -506,3 +506,22 @@ def test_with_permission_to_write_it_works() -> None:
 def plainly(path: Path) -> str:
     command = [sys.executable, "-m", "tests.database.child", "plainly", str(path)]
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["deleted", "replaced"])
+async def test_a_log_that_is_gone_stops_writing_and_is_kept_by_a_clean_end(tmp_path: Path, *, replaced: bool) -> None:
+    path = tmp_path / "segue.db"
+    log = Path(f"{path}-wal")
+    db = await open_sqlite(path)
+    await db.write(put, 1)
+    await asyncio.to_thread(log.unlink)
+    if replaced:
+        await asyncio.to_thread(log.write_bytes, b"")
+    with pytest.raises(StoreUnreachable, match=r"segue.db-wal was deleted or replaced while it was open. Stop Segue"):
+        await db.write(put, 2)
+    await db.close()
+    if replaced:
+        await asyncio.to_thread(log.unlink)
+    db = await open_sqlite(path)
+    assert await db.read(everything) == {0: "first", 1: "word"}
+    await db.close()

@@ -78,6 +78,8 @@ class SqliteFile:
         self._clock = clock or time.time
         self._known: tuple[int, int] | None = None
         """Device and number of the file that was opened."""
+        self._known_log: tuple[int, int] | None = None
+        """The same of its log, once there is one."""
         self._patience = patience
         self._vfs = vfs
 
@@ -107,7 +109,7 @@ class SqliteFile:
                 raise
         except apsw.Error as error:
             raise self.named(error) from error
-        self._known = self._found() if self._vfs is None else None
+        self._known = _identity(self.path) if self._vfs is None else None
         return connection
 
     def copied_alone(self) -> StoreCorrupt | None:
@@ -140,18 +142,19 @@ class SqliteFile:
             raise self.named(error) from error
 
     def gone(self) -> StoreUnreachable | None:
-        """The error for a file that was deleted or replaced: what is written to it then, nobody finds again."""
-        if self._known is None or self._found() == self._known:
+        """The error for a file or log that was deleted or replaced: what is written to it then, nobody finds again."""
+        if self._known is None:
             return None
-        text = "it was deleted or replaced while it was open. Stop Segue, put the file back or restore a backup."
-        return StoreUnreachable(f"{self.path}: {text}")
-
-    def _found(self) -> tuple[int, int] | None:
-        try:
-            found = self.path.stat()
-        except OSError:
+        if _identity(self.path) != self._known:
+            text = "it was deleted or replaced while it was open. Stop Segue, put the file back or restore a backup."
+            return StoreUnreachable(f"{self.path}: {text}")
+        beside = Path(f"{self.path}-wal")
+        found = _identity(beside)
+        self._known_log = self._known_log or found
+        if found == self._known_log:
             return None
-        return found.st_dev, found.st_ino
+        text = "was deleted or replaced while it was open. Stop Segue with SIGTERM, which saves what was in it."
+        return StoreUnreachable(f"{beside} {text}")
 
     def reader(self) -> apsw.Connection:
         """A connection that can't write."""
@@ -338,3 +341,12 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(opened)
         finally:
             os.close(opened)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and number of a file; None if it can't be found."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
