@@ -82,10 +82,7 @@ async def gateway(
     brought: Gateway | None = None,
     store: Store | None = None,
 ) -> AsyncIterator[RunningGateway]:
-    """A gateway as a config describes it, with the agent and adapters of one that was brought, until the block ends.
-
-    A store that was opened for it is closed with it.
-    """
+    """Run a gateway as a config describes it, with what is brought. It closes a store that is given."""
     hosts = [*config.server.hosts, *([] if listener.host in _EVERYWHERE else [listener.host])]
     hosts += [name] if (name := urlsplit(config.server.url).hostname) else []
     url = config.server.url.rstrip("/") or listener.url
@@ -97,10 +94,9 @@ async def gateway(
         if not isinstance(files, Folder):
             await upload_folder(config.data, files, store.driver)
         adapters: list[Adapter] = [account.keys.adapter(account.name, files) for account in config.accounts]
-        for agent in agents.values():
-            _close_later(agent, stack)
-        for adapter in adapters:
-            _close_later(adapter, stack)
+        made: list[Adapter | Agent] = [*agents.values(), *adapters]
+        for each in made:
+            _close_later(each, stack)
         # Whoever comes as an editor has shown a token of theirs.
         accounts = {**config.gateway.accounts, (EDITOR, ACCOUNT): AccountSettings(public=True)}
         hosts_known = (*HOSTS, *config.gateway.hosts)

@@ -203,7 +203,10 @@ class AcpAgent:
         return process if process.usable else await self._running()
 
     async def _running(self) -> Process:
-        """The process; started if there is none, or none that can be used."""
+        """The process; started if there is none, or none that can be used.
+
+        All of the agent's sessions wait for the start, since all of them need this process.
+        """
         async with self._starting:
             if self.process is None or not self.process.usable:
                 keys = self._keys
