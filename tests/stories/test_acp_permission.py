@@ -23,7 +23,7 @@ async def test_always_holds_for_one_thing_in_every_session_until_it_is_taken_bac
         assert await square.says("no", answers=2) == "new.txt stays (n)"
     async with talking(square, made(tmp_path)):
         assert await square.says("remove old.txt") == "old.txt is gone", "it is kept"
-        assert "1. Remove a file: rm old.txt, always" in await square.says("/questions")
+        assert "1. Remove a file: rm old.txt [" in await square.says("/questions")
         await square.says("/questions revoke 1")
         assert "rm old.txt" in await square.says("remove old.txt")
         assert await square.says("no", answers=2) == "old.txt stays (n)"

@@ -16,6 +16,10 @@ YES_OR_NO = (YES, NO)
 FOR_THIS_SESSION, ALWAYS = "for this session", "always"
 LONGEST = 3_000
 """Characters of a question."""
+LONGEST_PERMISSION = 24_000
+"""Characters of a question about a permission, which shows all that is to be done, over several messages if need be."""
+_PART = 1_500
+"""Characters of each of these messages."""
 LONGEST_CHOICE = 200
 MOST_CHOICES = 20
 _BUTTON = 60
@@ -98,7 +102,23 @@ class Question(Value, frozen=True):
     @property
     def text(self) -> str:
         """The words as a message; the choices are a list in them only where buttons can't say them."""
-        return self.words if self.buttons == self.choices else f"{self.words}\n\n{listed(self.choices)}"
+        return self.last if self.buttons == self.choices else f"{self.last}\n\n{listed(self.choices)}"
+
+    @property
+    def last(self) -> str:
+        """The words of the message with the choices: all of them, or the end of long ones."""
+        return self._parts[-1]
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        """Long words up to the last message: messages of their own."""
+        return self._parts[:-1]
+
+    @property
+    def _parts(self) -> tuple[str, ...]:
+        if len(self.words) <= LONGEST:
+            return (self.words,)
+        return tuple(self.words[begin : begin + _PART] for begin in range(0, len(self.words), _PART))
 
     @property
     def outcome(self) -> str:
@@ -135,14 +155,14 @@ def listed(choices: Sequence[str]) -> str:
     return "\n".join(f"{n}. {choice}" for n, choice in enumerate(choices, 1))
 
 
-def checked(words: str, choices: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+def checked(words: str, choices: Sequence[str], longest: int = LONGEST) -> tuple[str, tuple[str, ...]]:
     """An agent's question in the form in which people are asked; raises `Invalid` if they can't be.
 
     Characters that would hide or reorder its words are shown as codes.
     """
     words = with_codes(words.strip())
-    if not words or len(words) > LONGEST:
-        raise Invalid("question", f"it has {len(words):,} characters", f"Give it 1 to {LONGEST:,}.")
+    if not words or len(words) > longest:
+        raise Invalid("question", f"it has {len(words):,} characters", f"Give it 1 to {longest:,}.")
     offered = tuple(choice.strip() for choice in choices)
     if len(offered) == 1 or len(offered) > MOST_CHOICES:
         fix = f"Offer 2 to {MOST_CHOICES}, or none: then any words are an answer."

@@ -103,3 +103,9 @@ class Secret:
 
 LEFT = Secret("left where it is")
 """The place of a secret that nobody needs now: a command that only looks fetches none."""
+
+INHERITED = (
+    "HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
+    "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
+)  # fmt: skip
+"""Variables of the gateway's own environment that a program which it starts needs and that hold no secret."""

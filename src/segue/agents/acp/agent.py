@@ -23,11 +23,14 @@ from segue.agents.acp.session import AcpSession
 from segue.agents.acp.turn import AcpTurn
 from segue.core.contracts.agents import AgentState, Event, Work
 from segue.core.messages import Text, told
+from segue.core.prompt.envelopes import Voices, gateway_line
 from segue.core.transcripts import Draft
 from segue.core.values import SessionId
 
 log = logging.getLogger(__name__)
 
+_HOSTS = "This command of the agent's own is for the host, and for people that the host names in agent_commands."
+_ONE_LINE = "A command of the agent's own is one line. Write it again without the rest."
 _ENDINGS = {
     "max_tokens": "(It stopped at its longest answer. “go on” lets it.)",
     "max_turn_requests": "(It stopped after as many steps as it may take at once. “go on” lets it.)",
@@ -129,10 +132,16 @@ class AcpAgent:
         digest = sha256(work.context.encode(errors="replace")).hexdigest()[:16]
         before = [work.context if leg.context != digest else "", history(work, since)]
         blocks = await asked(work, process.takes)
-        if said.startswith("/") and said[1:].partition(" ")[0].casefold() in session.commands:
-            # It is a command only as the first words of a prompt.
-            blocks = [text_block(said), *map(text_block, filter(None, before))]
+        if said.startswith("/") and _command(said) in {*session.commands, *self._keys.commands}:
+            if refusal := self._refused(work, said):
+                yield Text(refusal)
+                return
+            # It is a command only as the first words of a prompt. Where several people speak, its author stands behind.
+            behind = blocks if work.voices is not Voices.ONE else []
+            blocks = [text_block(said), *map(text_block, filter(None, before)), *behind]
         else:
+            if said.startswith("/"):
+                before.append(gateway_line("What follows is a message, and no command."))
             blocks = [*map(text_block, filter(None, before)), *blocks]
         turn = AcpTurn(work, options.model or process.name, leg.cost)
         leg = replace(leg, context=digest)
@@ -140,6 +149,14 @@ class AcpAgent:
             async for event in events:
                 yield event
         yield replace(leg, cost=turn.cost).note
+
+    def _refused(self, work: Work, said: str) -> str:
+        """Why somebody may not use a command of the agent's own; empty if they may."""
+        person = work.person
+        named = person is not None and person.identity is not None and person.identity.name in self._keys.agent_commands
+        if person is None or not (person.host or named):
+            return _HOSTS
+        return _ONE_LINE if len(said.splitlines()) > 1 else ""
 
     async def _prompt(
         self, process: Process, session: AcpSession, turn: AcpTurn, blocks: Sequence[ContentBlock], seen: AgentState
@@ -241,3 +258,8 @@ class AcpAgent:
         own = self._keys.folders.absolute() / work.session
         await asyncio.to_thread(own.mkdir, parents=True, exist_ok=True)
         return str(own)
+
+
+def _command(said: str) -> str:
+    """The command that a message begins with."""
+    return (said[1:].split(maxsplit=1) or [""])[0].casefold()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from difflib import unified_diff
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -51,7 +52,7 @@ class Calls:
 
     def line(self, id: str) -> str:
         """A call in one line."""
-        return called(self._known[id])[0]
+        return called(self._known[id])
 
     def unfinished(self) -> Iterator[ToolCall]:
         """The calls of which nobody knows how they ended."""
@@ -60,8 +61,8 @@ class Calls:
                 yield _call(id, call)
 
 
-def called(call: dict[str, Any]) -> tuple[str, str]:
-    """A call in one line that says what is done to what, and its details."""
+def called(call: dict[str, Any]) -> str:
+    """A call in one line that says what is done to what."""
     title = " ".join(str(call.get("title") or call.get("kind") or "a tool").split())
     given = call.get("raw_input")
     command = given.get("command") if isinstance(given, dict) else None
@@ -69,7 +70,18 @@ def called(call: dict[str, Any]) -> tuple[str, str]:
     where = [_place(location) for location in call.get("locations") or ()]
     subject = next((one for one in (" ".join(what.split()), *where) if one), "")
     line = title if not subject or subject in title else f"{title}: {subject}"
-    return _cut(line, 200), _cut("\n".join(_pieces(call, texts=False)), _LONG)
+    return _cut(line, 200)
+
+
+def whole(call: dict[str, Any]) -> tuple[str, str]:
+    """A call with all that it does, as a person is asked about it, and a hash that no other call has."""
+    title, kind = str(call.get("title") or ""), str(call.get("kind") or "other")
+    given = msgspec.json.encode(call.get("raw_input"), enc_hook=str, order="deterministic")
+    places = [_place(location) for location in call.get("locations") or ()]
+    changes = list(_pieces(call, texts=False, longest=None))
+    written = msgspec.json.format(given, indent=2).decode() if call.get("raw_input") is not None else ""
+    words = "\n".join(filter(None, (title or kind, written, *places, *changes)))
+    return words, sha256(msgspec.json.encode([kind, title, given, places, changes])).hexdigest()[:32]
 
 
 def _call(id: str, call: dict[str, Any]) -> ToolCall:
@@ -90,13 +102,14 @@ def _result(call: dict[str, Any]) -> str:
     return _cut(text, _LONGEST)
 
 
-def _pieces(call: dict[str, Any], *, texts: bool) -> Iterator[str]:
+def _pieces(call: dict[str, Any], *, texts: bool, longest: int | None = _LONG) -> Iterator[str]:
     """The content of a call: the changes to files, and its words if they are wanted."""
     for piece in call.get("content") or ():
         match piece:
             case FileEditToolCallContent(path=path, old_text=old, new_text=new):
                 before, after = (old or "").splitlines(), new.splitlines()
-                yield _cut("\n".join(unified_diff(before, after, path, path, n=1, lineterm="")), _LONG)
+                diff = "\n".join(unified_diff(before, after, path, path, n=1, lineterm=""))
+                yield diff if longest is None else _cut(diff, longest)
             case ContentToolCallContent(content=TextContentBlock(text=text)) if texts:
                 yield text
             case ContentToolCallContent(content=content) if texts:

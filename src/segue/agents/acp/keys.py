@@ -40,6 +40,8 @@ class AcpKeys(Value, frozen=True):
     """The gateway's tools that it gets: names, or names after a minus that it doesn't get; None for all of them."""
     commands: tuple[str, ...] = ()
     """Its slash commands that are known before it has told them."""
+    agent_commands: tuple[str, ...] = ()
+    """People beside the host who may use its own slash commands, as PLATFORM.ACCOUNT/USER."""
     open: Annotated[int, Meta(ge=1, le=10_000)] = 20
     """Sessions that it has open at once; the longest unused one is closed, and opened again when it is gone on with."""
     start: Annotated[float, Meta(ge=1, le=3600)] = 60.0

@@ -44,6 +44,7 @@ from pydantic import ValidationError as PydanticError
 from segue.agents.acp.lines import LONGEST_LINE, ProcessLines
 from segue.agents.acp.session import AcpSession
 from segue.agents.acp.subagents import DRAFTED, Announced, Drafted
+from segue.core.values import INHERITED
 from segue.errors import AgentFailed
 
 log = logging.getLogger(__name__)
@@ -59,11 +60,6 @@ _IDENTITY_COMES = 10.0
 _LAST_WORDS = 20
 _FAREWELL = 2.0
 """Seconds in which a process that is told to end may end by itself."""
-_INHERITED = (
-    "HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
-    "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
-)  # fmt: skip
-"""Variables of the gateway's own environment that a program needs and that hold no secret."""
 
 
 class Process:
@@ -100,7 +96,7 @@ class Process:
     async def start(cls, command: tuple[str, ...], env: Mapping[str, str], folder: Path, seconds: float) -> "Process":
         """Start a program and shake hands with it; raises `AgentFailed` if that can't be done."""
         name = Path(command[0]).name
-        given = {key: os.environ[key] for key in _INHERITED if key in os.environ} | dict(env)
+        given = {key: os.environ[key] for key in INHERITED if key in os.environ} | dict(env)
         pipe = asyncio.subprocess.PIPE
         self = cls(name)
         try:

@@ -21,7 +21,7 @@ from acp.schema import (
     UsageUpdate,
 )
 
-from segue.agents.acp.calls import called
+from segue.agents.acp.calls import called, whole
 from segue.agents.acp.forms import fill
 from segue.agents.acp.narration import Narration
 from segue.agents.acp.subagents import Announced, Delegates
@@ -107,17 +107,21 @@ class AcpTurn:
             self.cost = amount
 
     async def permit(self, call: ToolCallUpdate, options: list[PermissionOption], by: str) -> RequestPermissionResponse:
-        """Ask the person whether the agent may do something; nobody's answer is a no."""
+        """Ask the person whether the agent may do something; nobody's answer is a no.
+
+        The question shows the whole call, and an answer counts for that very call.
+        """
         calls = (self._delegates.narration(by) or self._own).calls
         calls.heard(call)
-        subject, details = called(calls.known(call.tool_call_id))
+        known = calls.known(call.tool_call_id)
+        shown, digest = whole(known)
         kinds = Counter(option.kind for option in options)
-        plain = max(kinds.values(), default=0) < 2 and (_ONCE in kinds or _ALWAYS in kinds)
-        words = f"May I do this? {subject}{f'{chr(10)}{details}' if details else ''}"[:LONGEST]
-        key = self._key(f"{subject}\n{details}\n{[option.name for option in options]}")
+        plain = max(kinds.values(), default=0) < 2 and _ONCE in kinds
+        words = f"May I do this? {shown}"
+        key = self._key(f"{digest}\n{[option.name for option in options]}")
         if plain:
-            answer = await self._ask(words, (), key, subject)
-            wanted = (_ONCE, _ALWAYS) if answer == YES else (_NOT, _NEVER)
+            answer = await self._ask(words, (), key, f"{called(known)} [{digest}]")
+            wanted = (_ONCE,) if answer == YES else (_NOT, _NEVER)
             chosen = next((one for kind in wanted for one in options if one.kind == kind), None)
         else:
             names = {f"{option.name}"[:150].replace("\n", " "): option for option in options}

@@ -15,7 +15,18 @@ from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Audience, Identity, Lane, Place, lane_of
 from segue.core.messages import Outgoing
-from segue.core.questions import ALWAYS, FOR_THIS_SESSION, NO, YES, YES_OR_NO, Question, checked, shown_by
+from segue.core.questions import (
+    ALWAYS,
+    FOR_THIS_SESSION,
+    LONGEST,
+    LONGEST_PERMISSION,
+    NO,
+    YES,
+    YES_OR_NO,
+    Question,
+    checked,
+    shown_by,
+)
 from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.turns import Run
 from segue.core.values import Moment, PersonId, SessionId
@@ -41,7 +52,7 @@ class Asks:
 
     def wanted(self, account: tuple[str, str], key: str, words: str, choices: Sequence[str], allows: str) -> Asking:
         """The question of a turn that is answered by an account; raises `Invalid` if it can't be asked."""
-        words, offered = checked(words, YES_OR_NO if allows else choices)
+        words, offered = checked(words, YES_OR_NO if allows else choices, LONGEST_PERMISSION if allows else LONGEST)
         named = self._settings.accounts.get(account, NO_ACCOUNT).approvers
         approvers = tuple(Identity.named(name).key for name in named)
         offered = (YES, NO, FOR_THIS_SESSION, ALWAYS) if allows else offered

@@ -144,6 +144,9 @@ def _put(asked: Posed, ways: Sequence[Way], person: PersonId, at: Moment) -> Tra
     question = yield from read(asked.id)
     yield from deliveries.hold_order({way.address for way in ways})
     for n, way in enumerate(ways):
+        for part, words in enumerate(question.before):
+            key = f"{asked.session}/{asked.turn}/asks/{question.id}/{n}/{part}"
+            yield from deliveries.notify(way.address, words, key, (), at, only=way.only)
         yield from deliveries.ask(way.address, question, f"{_prefix(question)}{n}", way.only, at)
     yield Wake(Topic.ASKED, person)
     return question
@@ -257,7 +260,7 @@ def _settle(question: Question, state: QuestionState, answer: str, by: str, at: 
     # What nobody has seen nobody has to.
     yield q.withdraw_deliveries(at=at, **keys)
     for copy in (yield from each(Copy, q.copies_of_question(**keys))):
-        key, text = f"{settled.session}/{settled.turn}/answered/{copy.id}", f"{settled.words}\n\n{settled.outcome}"
+        key, text = f"{settled.session}/{settled.turn}/answered/{copy.id}", f"{settled.last}\n\n{settled.outcome}"
         yield q.amend_delivery(id=copy.id, key=key, text=text, at=at)
         yield Wake(Topic.DELIVERIES, account_key(copy.address.platform, copy.address.account))
     yield Wake(Topic.LOOK, settled.session)

@@ -180,7 +180,7 @@ class Answering:
         try:
             with (
                 tracing.turn(run.held.session, run.name, run.turns[0].trace, live.spent) if tracing else nullcontext(),
-                self._ground.lent.lent(run.held.session, tools) as server,
+                self._ground.lent.lent(run.held.session, live.agent_name, tools) as server,
             ):
                 live.work = replace(live.work, tool_server=server) if server else live.work
                 await until_stopped(live, partial(self._listen, live, agent, live.work, stream))

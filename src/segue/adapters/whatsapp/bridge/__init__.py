@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from segue.core.values import INHERITED
 from segue.errors import Disconnected, NotInstalled, SegueError, SendLater, SendNever, SendUnsure
 
 _HERE = Path(__file__).parent
@@ -79,12 +80,17 @@ class Line:
         self._says.write(json.dumps(line).encode() + b"\n")
 
 
+def environment() -> dict[str, str]:
+    """The variables that the bridge gets: its packages come from many authors, and need no secret of the gateway's."""
+    return {name: os.environ[name] for name in INHERITED if name in os.environ}
+
+
 @asynccontextmanager
 async def opened(folder: Path, url: str = "") -> AsyncIterator[Line]:
     """A process for the device whose keys are in a folder; it ends with the block."""
     pipe, command = asyncio.subprocess.PIPE, (node(), _HERE / "bridge.mjs", modules(), folder, url)
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=pipe, stdout=pipe, limit=_LARGEST, start_new_session=True
+        *command, stdin=pipe, stdout=pipe, limit=_LARGEST, env=environment(), start_new_session=True
     )
     if process.stdin is None or process.stdout is None:
         raise Disconnected("The bridge to WhatsApp can't be started.")
