@@ -21,6 +21,7 @@ from segue.core.contracts.agents import Event, ToolServer, Work
 from segue.core.lanes import account_key
 from segue.core.messages import Text
 from segue.core.values import PersonId, SessionId
+from segue.core.windows import HOSTS
 from segue.runtime.mcp import door
 from segue.runtime.server.listeners import Listener
 from segue.store import Store
@@ -351,3 +352,24 @@ def test_tools_are_lent_at_an_address_that_programs_of_this_machine_find(host: s
     listener = Listener(host, 0)
     assert listener.near == f"http://{near}:{listener.port}"
     listener.close()
+
+
+async def test_a_program_never_consents_for_its_person(tmp_path: Path) -> None:
+    async with street(tmp_path) as there:
+        ann = await there.meets("Ann")
+        club = there.platform.group("club")
+        ann.someone.says("hello all", club)
+        await club.reads_some()
+        host = await there.store.person(HOSTS[0])
+        await there.store.link(host, await there.store.person(ann.someone.identity))
+        host = await there.store.person(HOSTS[0])
+        async with program(there.here.url, await given(there.store, host.id, "hosts")) as hosts:
+            begun = await hosts.does("sessions_spawn", key="1", task="plans of the host", wait=WAIT)
+            move = {"key": "2", "session": begun["session"], "destination": f"whatsapp:{club.address.chat}"}
+            moving = asyncio.create_task(hosts.does("handoff", **move))
+            await came(ann.replies, lambda replies: any("May they read all of it?" in reply for reply in replies))
+            assert await there.store.lanes_of(SessionId(begun["session"])) == []
+            ann.says("yes")
+            assert (await moving)["state"] == "done"
+            [tool] = [tool for tool in (await hosts.client.list_tools()).tools if tool.name == "handoff"]
+            assert "others_may_read" not in str(tool)

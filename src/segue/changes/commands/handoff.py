@@ -35,6 +35,10 @@ _asked = msgspec.json.Decoder(tuple[SessionId, Place])
 _offered = msgspec.json.Decoder(tuple[SessionId, tuple[str, ...]])
 
 
+class UnaskedReaders(Invalid):
+    """A handoff would let people read a session whom its owner hasn't agreed to."""
+
+
 class HandoffCommand:
     """Asks for handoffs, and takes that back."""
 
@@ -95,7 +99,7 @@ class HandoffCommand:
             raise Invalid("destination", f"more than one place goes by {typed!r}", f"Name one of {names}.")
         choice = found[0]
         if Consent.GIVEN not in (consent, choice.consent):
-            raise Invalid("destination", f"in {choice.name} {choice.readers}", f"Say so with {YES} if they may.")
+            raise UnaskedReaders("destination", f"in {choice.name} {choice.readers}", f"Say so with {YES} if they may.")
         if origin not in speaking:
             yield from moves.make(Resume(origin, own.id), person, Limits(), self._ids(), at)
         return (yield from self._leave(person, own, origin, choice, id, at))

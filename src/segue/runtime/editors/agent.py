@@ -8,7 +8,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
@@ -101,7 +100,7 @@ class EditorAgent:
                 raise RequestError.internal_error({"details": "The gateway has gone. Try again."})
         finally:
             await link.close()
-        listed = [_info(session, cwd or str(Path.cwd())) for session in found]
+        listed = [_info(session, cwd or "/") for session in found]
         return ListSessionsResponse(sessions=listed, next_cursor=found[-1].id if len(found) == LISTED else None)
 
     async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
-from segue.changes.commands.handoff import HandoffCommand
+from segue.changes.commands.handoff import HandoffCommand, UnaskedReaders
 from segue.changes.exchange import children, handoffs, questions
 from segue.changes.exchange.asking import Asks
 from segue.changes.exchange.children import Asker, Program
@@ -29,7 +29,7 @@ from segue.core.lanes import Identity, Person, clean_name
 from segue.core.messages import ToolCall, ToolResult
 from segue.core.moves import Consent
 from segue.core.people import Standing
-from segue.core.questions import Question, QuestionState
+from segue.core.questions import YES, YES_OR_NO, Question, QuestionState
 from segue.core.values import Plain, SessionId, Value, make_id
 from segue.core.windows import ACCOUNT, PROGRAM
 from segue.errors import Invalid, Refusal, Refused, StoreError, Unanswered
@@ -100,9 +100,6 @@ class HandoffArguments(Value, frozen=True):
     ]
     label: Label = ""
     session: Annotated[str, Meta(description=SESSION)] = ""
-    others_may_read: Annotated[
-        bool, Meta(description="true if its person has agreed that others there read all of it.")
-    ] = False
 
 
 class Programs:
@@ -201,11 +198,21 @@ class Programs:
         named(asked.label, asked.session)
         asker, id = calling.asker, _id(calling.key)
         session = await self._store.read(children.find, asker, asked.label, asked.session)
-        consent = Consent.GIVEN if asked.others_may_read else Consent.ASKED
         known = await self._store.read(persons.identities, asker.person)
         standing = Standing.OWNER if set(self._ground.settings.hosts).isdisjoint(known) else Standing.HOST
         by, to = (asker.person, standing), asked.destination
-        await self._store.write(self._handoff.for_program, by, session, to, consent, id, self._ground.clock())
+
+        async def begin(consent: Consent) -> None:
+            await self._store.write(self._handoff.for_program, by, session, to, consent, id, self._ground.clock())
+
+        try:
+            await begin(Consent.ASKED)
+        except UnaskedReaders as unasked:
+            # A program consents to nothing for its person.
+            words = f"A program wants to hand a session off to {to}: {unasked.problem}. May they read all of it?"
+            if await self.ask(asker, f"{calling.key}/readers", words, YES_OR_NO) != YES:
+                raise Refused(Refusal.NEEDS_YES) from unasked
+            await begin(Consent.GIVEN)
 
         async def look() -> HandoffRecord | None:
             found = await self._store.read(handoffs.read, id)
