@@ -13,10 +13,12 @@ from segue.changes.accept import Fresh, FrontDoor
 from segue.changes.exchange import children, deliveries, handoffs, questions, replicas, turns
 from segue.changes.exchange.children import Asker
 from segue.changes.exchange.questions import Asking, Posed
+from segue.changes.forgetting import erasure
+from segue.changes.forgetting.erasure import Cause, Reason
 from segue.changes.people import persons
 from segue.changes.places import merges
 from segue.changes.places.ways import Way
-from segue.changes.sessions import moves, titles, transcripts
+from segue.changes.sessions import moves, search, titles, transcripts
 from segue.core.handoffs import Driven, Patience
 from segue.core.lanes import Address, Identity, Lane, Person, Rules
 from segue.core.messages import Opening, Outgoing, Speaker, Text
@@ -726,4 +728,23 @@ async def test_deliveries_to_one_address_are_numbered_in_the_order_of_their_comm
     assert not tool.second_waited()
     texts = await world.raw("select text from deliveries where address = $1 order by id", here.key)
     assert texts == [("one",), ("two",), ("three",)]
+    await world.close()
+
+
+async def test_the_index_never_waits_for_a_session_whose_words_are_forgotten(
+    today_dsn: str, tool: Interleaving
+) -> None:
+    """The index locks entries, then sessions, and forgetting the other way round: one of them has to step back."""
+    world = await World.open(Engine.POSTGRES, today_dsn)
+    ann = await world.person("ann")
+    session = await world.renew(await world.dm(ann), ann)
+    await world.store.say(session, ann, "a secret")
+    batches = await world.store.driver.read(search.unindexed, 64)
+    reason = Reason(ann.id, Cause.ASKED, LATER)
+    to_the_last = len(batches) + sum(len(batch.words) for batch in batches)
+    await tool.serial(lambda: search.index(batches), lambda: erasure.session(session, reason), to_the_last)
+    assert tool.second_waited()
+    await world.store.index()
+    assert await world.store.search("secret", ann) == []
+    assert await world.raw("select id from sessions where indexed < length") == []
     await world.close()

@@ -25,7 +25,7 @@ _COUNT = "select coalesce(max(cast(value as integer)), 0) from settings where na
 _SET = "insert into settings (name, value) values (?, ?) on conflict (name) do update set value = excluded.value"
 
 
-class Note(Value, frozen=True):
+class BeatsNote(Value, frozen=True):
     """Heartbeats that a file surely holds, and which file that is."""
 
     device: int
@@ -41,7 +41,7 @@ def note(path: Path, beats: int) -> int:
     new = path.with_name(f"{path.name}-beats.new")
     try:
         found = path.stat()
-        new.write_bytes(msgspec.json.encode(Note(found.st_dev, found.st_ino, beats)))
+        new.write_bytes(msgspec.json.encode(BeatsNote(found.st_dev, found.st_ino, beats)))
         new.replace(_beside(path))
     except OSError as error:
         log.warning("heartbeats can't be noted beside %s: %s", path, error.strerror)
@@ -93,10 +93,10 @@ def _beside(path: Path) -> Path:
     return path.with_name(f"{path.name}-beats")
 
 
-def _noted(path: Path) -> Note | None:
+def _noted(path: Path) -> BeatsNote | None:
     """The note beside a file; None if there is none, or if a power cut spoilt it."""
     try:
-        return msgspec.json.decode(_beside(path).read_bytes(), type=Note)
+        return msgspec.json.decode(_beside(path).read_bytes(), type=BeatsNote)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
 

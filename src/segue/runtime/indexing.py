@@ -28,8 +28,7 @@ class SearchIndexer:
         batches = await self._store.read(search.unindexed, _BATCH + self._guard.postponed)
         with self._guard.guarding("all") as is_due:
             if is_due and batches:
-                await self._store.write(search.index, batches)
-                return len(batches)
+                return await self._store.write(search.index, batches)
         return await self._guard.for_each_item(batches, self._add, lambda batch: batch.session)
 
     async def _add(self, batch: search.Batch) -> None:

@@ -55,14 +55,16 @@ def unindexed(count: int) -> Transaction[list[Batch]]:
     return batches
 
 
-def index(batches: Sequence[Batch]) -> Transaction[None]:
-    """Make entries findable; what another process was first with stays as it is."""
+def index(batches: Sequence[Batch]) -> Transaction[int]:
+    """Make entries findable; returns of how many sessions: one that is locked now comes later."""
     for batch in batches:
         for seq, tokens in batch.words if (yield from _still_to_do(batch)) else ():
             yield q.add_to_index(seq=seq, tokens=tokens, owner=batch.owner)
     # Last, so that no turn waits for the index.
+    count = 0
     for batch in batches:
-        yield q.indexed_upto(session=batch.session, n=batch.after, upto=batch.upto)
+        count += len((yield q.indexed_upto(session=batch.session, n=batch.after, upto=batch.upto)))
+    return count
 
 
 def _still_to_do(batch: Batch) -> Transaction[bool]:

@@ -136,8 +136,10 @@ on conflict (seq) do nothing;
 select indexed from sessions where id = :session;
 
 -- name: indexed_upto
--- The index has come this far, if another process wasn't there first.
-update sessions set indexed = :upto where id = :session and indexed = :n;
+-- The index has come this far, if another process wasn't there first and nobody has locked the session: who forgets
+-- locks it before its entries, and the index has locked entries by now.
+update sessions set indexed = :upto
+where id in (select id from sessions where id = :session and indexed = :n {skip_locked}) returning id;
 
 -- name: search (sqlite)
 -- The newest entries of an owner that have all these words.
