@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from segue.adapters.http import Http
 from segue.changes.people import grants, persons
@@ -107,6 +108,23 @@ async def test_bytes_are_limited_for_the_host_too(square: Square) -> None:
         await square.says("x" * 1_500)
         assert await square.says("y" * 1_500) == Limit.BYTES.value
         assert await square.says("y" * 100) == "You said: " + "y" * 100
+
+
+@both
+async def test_all_strangers_of_an_account_together_have_so_many_bytes_a_day(square: Square) -> None:
+    people = [square.platform.person(f"Eve {n}") for n in range(3)]
+    limits = replace(SMALL, stranger=replace(SMALL.stranger, bytes=10_000), account_day=2_500)
+    async with square.open(GatewaySettings(limits=limits)):
+        for n, eve in enumerate(people[:2]):
+            assert (
+                await square.says("x" * 1_000, who=eve, where=square.platform.dm(eve)) == "You said: " + "x" * 1_000
+            ), n
+        last, theirs = people[2], square.platform.dm(people[2])
+        assert await square.says("y" * 1_000, who=last, where=theirs) == Limit.ACCOUNT.value
+        assert "/stop" in await square.says("/help", who=last, where=theirs)
+        assert await square.says("z" * 1_000) == "You said: " + "z" * 1_000, "the host is none of them"
+        square.passes(86_401.0)
+        assert await square.says("tomorrow" * 100, who=last, where=theirs) == "You said: " + "tomorrow" * 100
 
 
 @both

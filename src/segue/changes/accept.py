@@ -532,6 +532,9 @@ class FrontDoor:
             counted.append(must(q.within(person=person.id, messages=near.messages_a_minute, waiting=waiting)))
         if errand.weighed.files:
             counted.append(q.count_bytes(person=person.id, bytes=errand.weighed.files))
+        if errand.weighed.strangers:
+            weighed = errand.weighed
+            counted.append(q.count_strangers(strangers=weighed.strangers, bytes=weighed.size, at=fresh.at))
         # Once the session is locked: if the lane still speaks to it, this message belongs here.
         row = {**msgspec.structs.asdict(turn), "parts": encode_parts(turn.parts)}
         added = q.add_turn_from(**row) if errand.via is Via.BINDING else q.add_turn_quoting(**row)

@@ -20,7 +20,7 @@ from segue.config import Config
 from segue.core.contracts.adapters import Adapter, Closes
 from segue.core.contracts.agents import Agent
 from segue.core.contracts.probes import Probe
-from segue.core.settings import AccountSettings
+from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.windows import ACCOUNT, EDITOR, HOSTS, PROGRAM, TERMINAL, WEB
 from segue.database.transactions import unheeded
 from segue.errors import StoreError, StoreLocked, StoreSilent
@@ -103,9 +103,7 @@ async def gateway(
         settings = msgspec.structs.replace(config.gateway, hosts=hosts_known, data=str(config.data), accounts=accounts)
         if brought:
             adapters += brought.adapters
-            accounts = {**brought.settings.accounts, **settings.accounts}
-            hosts_too = (*settings.hosts, *brought.settings.hosts)
-            settings = msgspec.structs.replace(settings, accounts=accounts, hosts=hosts_too)
+            settings = _with_those_of(brought, settings)
         runs = await stack.enter_async_context(
             Gateway(
                 store,
@@ -134,6 +132,12 @@ async def gateway(
         ended = asyncio.create_task(runs.ended(), name="ended")
         stack.callback(ended.cancel)
         yield RunningGateway(sign_in, places, url, [*servers, ended])
+
+
+def _with_those_of(brought: Gateway, settings: GatewaySettings) -> GatewaySettings:
+    """The settings, with the accounts and hosts of a gateway that was brought."""
+    accounts = {**brought.settings.accounts, **settings.accounts}
+    return msgspec.structs.replace(settings, accounts=accounts, hosts=(*settings.hosts, *brought.settings.hosts))
 
 
 async def _listen(

@@ -132,12 +132,20 @@ class ContextSection(Value, frozen=True):
     """Phone numbers and ids become pseudonyms, except where people are mentioned by their ids."""
 
 
+class StrangersSection(Allowance, frozen=True):
+    """[limits.stranger]: how much one stranger may have, and all of an account together."""
+
+    account_day: Annotated[int, Meta(ge=1_000, le=10**15)] = Allowances().account_day
+
+
 def read_limits(table: object, tables: Tables) -> Allowances:
     """Limits of people, and those of strangers."""
     said = as_table(table, "limits")
     own = {key: value for key, value in said.items() if key != _STRANGER}
-    stranger = {**asdict(STRANGERS), **as_table(said.get(_STRANGER, {}), f"limits.{_STRANGER}")}
-    return Allowances(tables.read(own, Allowance, "limits"), tables.read(stranger, Allowance, f"limits.{_STRANGER}"))
+    strangers = {**asdict(STRANGERS), **as_table(said.get(_STRANGER, {}), f"limits.{_STRANGER}")}
+    stranger = tables.read(strangers, StrangersSection, f"limits.{_STRANGER}")
+    one = Allowance(**{name: getattr(stranger, name) for name in Allowance.__struct_fields__})
+    return Allowances(tables.read(own, Allowance, "limits"), one, stranger.account_day)
 
 
 class SchedulesSection(Value, frozen=True):

@@ -87,7 +87,7 @@ def digest(secret: bytes, typed: str) -> str:
     return hmac.new(secret, read_code(typed).encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
-MINUTE = 60.0
+MINUTE, DAY = 60.0, 86400.0
 
 
 class Allowance(Value, frozen=True):
@@ -129,6 +129,8 @@ class Allowances(Value, frozen=True):
 
     person: Allowance = Allowance()
     stranger: Allowance = STRANGERS
+    account_day: int = 200_000_000
+    """Bytes that all strangers of one account together may have kept in a day."""
 
     @property
     def host(self) -> Allowance:
@@ -137,7 +139,8 @@ class Allowances(Value, frozen=True):
         return Allowance(most, most, most, self.person.bytes, most, 0.0, most, most)
 
 
-UNBOUNDED = Allowances(*[Allowance(EVER, EVER, EVER, EVER, EVER, 0.0)] * 2)
+_ALL = Allowance(EVER, EVER, EVER, EVER, EVER, 0.0)
+UNBOUNDED = Allowances(_ALL, _ALL, EVER)
 """No limits, for a gateway that nobody but its host reaches."""
 
 
@@ -156,6 +159,7 @@ class Limit(Enum):
 
     MESSAGES = "That was more than I take from one person in a minute, and I left it out. Send it again in a minute."
     WAITING = "As many of your messages wait as I keep, so I left that one out. Send it again when some are answered."
+    ACCOUNT = "Strangers sent as much here today as I keep, so I left that out. Send it again tomorrow."
     BYTES = "I keep as much of yours as I may, so I left that out. Take something back with /forget first."
 
 

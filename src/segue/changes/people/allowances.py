@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from segue.changes.people import actors, persons
 from segue.changes.people.persons import Met
+from segue.changes.rows import first
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Identity
+from segue.core.lanes import Identity, account_key
 from segue.core.messages import Arrival, File, encode_parts
-from segue.core.people import Allowance, Limit, over
+from segue.core.people import DAY, Allowance, Limit, over
 from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.values import Moment, PersonId, Value
 from segue.database.statements import q
@@ -26,6 +27,16 @@ class Weighed(Value, frozen=True):
     """The allowance that it comes near to: to be looked at again once the message is counted."""
     files: int = 0
     """Bytes of its files."""
+    strangers: str = ""
+    """The tally of all strangers of its account together, if its person is one."""
+    size: int = 0
+    """Bytes of it all."""
+
+
+def strangers_of(arrival: Arrival) -> str:
+    """The name of the tally in which all strangers of an account are counted."""
+    address = arrival.place.address
+    return f"strangers of {account_key(address.platform, address.account)}"
 
 
 class Allowing:
@@ -57,9 +68,14 @@ class Allowing:
         if limit is not None:
             shown = yield from self.of(met.person.id)
             limit = over(tally, shown, size, at)
+        strange = shown is self._limits.stranger
+        account = strangers_of(arrival) if strange else ""
+        if strange and limit is None:
+            today = yield from first(int, q.bytes_today(strangers=account, after=at - DAY, at=at))
+            limit = Limit.ACCOUNT if (today or 0) + size > self._limits.account_day else None
         doubled = replace(tally, messages=2 * tally.messages, waiting=2 * tally.waiting, bytes=0)
-        near = shown is self._limits.stranger or over(doubled, shown, 0, at)
-        return Weighed(limit, shown if near else None, files)
+        near = strange or over(doubled, shown, 0, at)
+        return Weighed(limit, shown if near else None, files, account, size)
 
     def _strange(self, identity: Identity) -> bool:
         account = self._accounts.get((identity.platform, identity.account), NO_ACCOUNT)

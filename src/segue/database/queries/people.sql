@@ -44,6 +44,17 @@ on conflict (person) do update set
 insert into tallies as t (person, bytes) values (:person, :bytes)
 on conflict (person) do update set bytes = t.bytes + excluded.bytes;
 
+-- name: bytes_today
+-- What all strangers of an account had kept in the day that their tally counts.
+select bytes from tallies where person = :strangers and since > :after and since <= :at;
+
+-- name: count_strangers
+-- Bytes that a stranger has kept, among those of all strangers of the account in a day.
+insert into tallies as t (person, since, bytes) values (:strangers, :at, :bytes)
+on conflict (person) do update set
+  bytes = excluded.bytes + case when :at >= t.since and :at < t.since + 86400 then t.bytes else 0 end,
+  since = case when :at >= t.since and :at < t.since + 86400 then t.since else :at end;
+
 -- name: tell_limit
 -- A person is told that something of theirs was refused; nothing comes back if they were told lately.
 insert into tallies as t (person, told) values (:person, :at)
