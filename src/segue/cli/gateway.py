@@ -7,8 +7,10 @@ import hmac
 import logging
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,14 +18,14 @@ from starlette.requests import Request
 from starlette.types import ASGIApp
 
 from segue.cli.host import file_store, open_configured
-from segue.config import Config
+from segue.config import Config, default
 from segue.core.contracts.adapters import Adapter, Closes
-from segue.core.contracts.agents import Agent
 from segue.core.contracts.probes import Probe
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.windows import ACCOUNT, EDITOR, HOSTS, PROGRAM, TERMINAL, WEB
+from segue.database.none import Absent
 from segue.database.transactions import unheeded
-from segue.errors import StoreError, StoreLocked, StoreSilent
+from segue.errors import Invalid, StoreError, StoreLocked, StoreSilent
 from segue.runtime.editors.door import EditorDoor
 from segue.runtime.files.folder import Folder
 from segue.runtime.files.upload import upload_folder
@@ -94,23 +96,23 @@ async def gateway(
         if not isinstance(files, Folder):
             await upload_folder(config.data, files, store.driver)
         adapters: list[Adapter] = [account.keys.adapter(account.name, files) for account in config.accounts]
-        made: list[Adapter | Agent] = [*agents.values(), *adapters]
-        for each in made:
-            _close_later(each, stack)
         # Whoever comes as an editor has shown a token of theirs.
         accounts = {**config.gateway.accounts, (EDITOR, ACCOUNT): AccountSettings(public=True)}
         hosts_known = (*HOSTS, *config.gateway.hosts)
         settings = msgspec.structs.replace(config.gateway, hosts=hosts_known, data=str(config.data), accounts=accounts)
         if brought:
+            settings = merge_settings(settings, brought)
             adapters += brought.adapters
-            settings = _with_those_of(brought, settings)
+        for made in (*agents.values(), *adapters):
+            _close_later(made, stack)
         runs = await stack.enter_async_context(
             Gateway(
                 store,
                 agents,
                 [*adapters, *places, Local(PROGRAM)],
                 settings,
-                tracing=open_tracing(config.server.tracing),
+                clock=brought.clock if brought else time.time,
+                tracing=open_tracing(config.server.tracing) or (brought.tracing if brought else None),
                 files=files,
                 probe=probe,
             )
@@ -132,12 +134,6 @@ async def gateway(
         ended = asyncio.create_task(runs.ended(), name="ended")
         stack.callback(ended.cancel)
         yield RunningGateway(sign_in, places, url, [*servers, ended])
-
-
-def _with_those_of(brought: Gateway, settings: GatewaySettings) -> GatewaySettings:
-    """The settings, with the accounts and hosts of a gateway that was brought."""
-    accounts = {**brought.settings.accounts, **settings.accounts}
-    return msgspec.structs.replace(settings, accounts=accounts, hosts=(*settings.hosts, *brought.settings.hosts))
 
 
 async def _listen(
@@ -205,7 +201,32 @@ async def _up(config: Config, stop: "Stop") -> Store | None:
                 return None
 
 
-def _close_later(made: Adapter | Agent, stack: AsyncExitStack) -> None:
+def merge_settings(settings: GatewaySettings, brought: Gateway) -> GatewaySettings:
+    """The host's settings with those of a gateway that was brought; raises `Invalid` where they contradict.
+
+    What a host left unset is the brought gateway's. A store and files belong to the host alone.
+    """
+    plain, unset, theirs = GatewaySettings(), default(os.environ).gateway, brought.settings
+    taken: dict[str, Any] = {"hosts": (*settings.hosts, *(host for host in theirs.hosts if host not in settings.hosts))}
+    both = theirs.accounts.keys() & settings.accounts.keys()
+    clashes = [f"account {'.'.join(key)}" for key in both if theirs.accounts[key] != settings.accounts[key]]
+    taken["accounts"] = {**theirs.accounts, **settings.accounts}
+    for name in GatewaySettings.__struct_fields__:
+        value, mine = getattr(theirs, name), getattr(settings, name)
+        if name in taken or value in (mine, getattr(plain, name)):
+            continue
+        if mine != getattr(unset, name):
+            clashes.append(name)
+        taken[name] = value
+    clashes += ["a store"] if not isinstance(brought.store.driver, Absent) else []
+    clashes += ["files"] if brought.files is not None else []
+    if clashes:
+        problem = f"the Gateway sets {', '.join(clashes)}, which the settings of this Segue say otherwise"
+        raise Invalid("agent", problem, "Leave it out of the Gateway, or out of segue.toml.")
+    return msgspec.structs.replace(settings, **taken)
+
+
+def _close_later(made: object, stack: AsyncExitStack) -> None:
     if isinstance(made, Closes):
         stack.push_async_callback(made.close)
 

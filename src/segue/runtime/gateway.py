@@ -112,6 +112,7 @@ class Gateway:
         self.settings = settings or GatewaySettings()
         self.metrics = Metrics()
         self.watches = Watches()
+        self.clock, self.tracing, self.files = clock, tracing, files
         self._clock = clock
         self._ids = fresh_ids(clock)
         self._adapters = {(adapter.platform, adapter.account): adapter for adapter in adapters}
