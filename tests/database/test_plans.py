@@ -64,13 +64,14 @@ REASONS = {
     "parted": RARE,
     "search": "it is an index of words",
     "seen_message": ASKED,
+    "sessions_awaited_by": RARE,
     "signed_out": PRUNED,
     "strangers": "codes go in time",
     "tokens": ASKED,
     "unspoken_merges": "one look a day for ids that nobody spoke by",
 }
 """Queries that read a whole table, and why they may."""
-ONLY_IN_POSTGRES = {"all_lanes", "last_forgetting", "last_undo", "parted"}
+ONLY_IN_POSTGRES = {"all_lanes", "last_forgetting", "last_undo", "parted", "sessions_awaited_by"}
 ROWS = 2000
 _SCAN = re.compile(r"^(?:SCAN (?P<scanned>\S+)|SEARCH (?P<searched>\S+) USING AUTOMATIC)(?:.* INDEX (?P<index>\w+))?")
 

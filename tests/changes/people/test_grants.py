@@ -6,6 +6,7 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
+from segue.changes.exchange import turns
 from segue.changes.people import codes, grants
 from segue.changes.people.codes import Code, CodeKind
 from segue.changes.people.grants import Footing, Grant, Scope
@@ -13,7 +14,7 @@ from segue.core.contracts.database import Transaction
 from segue.core.lanes import Identity, Kind, Lane, Person, account_key
 from segue.core.values import PersonId
 from segue.errors import Invalid, Refusal, StoreLocked
-from tests.changes.world import World, of_the_test
+from tests.changes.world import World, of_the_test, private, public
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -340,3 +341,18 @@ async def test_what_decides_nothing_any_more_is_forgotten(world: World, gate: Ga
     assert (await world.count("codes"), await world.count("tries")) == (1, 1)
     await gate.run(codes.forget, world.clock.passes(601))
     assert (await world.count("codes"), await world.count("tries")) == (0, 0)
+
+
+async def test_a_block_stops_what_runs_and_withdraws_what_waits(world: World) -> None:
+    thread = public("g", "t")
+    running = await world.hear("ann", "one", thread, me="me")
+    waiting = await world.hear("ann", "two", thread)
+    bobs = await world.hear("bob", "three", thread)
+    elsewhere = await world.hear("ann", "four", private("ann"))
+    await world.store.driver.write(grants.block, running.met.person.id, bobs.met.person.id, world.clock())
+    for queued, outcome in ((running, None), (waiting, "withdrawn"), (bobs, None), (elsewhere, "withdrawn")):
+        [(became,)] = await world.raw(
+            "select outcome from turns where session = $1 and seq = $2", queued.session, queued.turn
+        )
+        assert became == outcome
+    assert await world.store.driver.read(turns.stopped, running.session)

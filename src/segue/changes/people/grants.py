@@ -12,8 +12,9 @@ from segue.changes.people import actors, persons, tokens
 from segue.changes.people.persons import Known
 from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
+from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Identity, Kind, Lane
-from segue.core.values import Moment, PersonId, Value
+from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 from segue.database.transactions import Moved
 
@@ -103,12 +104,26 @@ def revoke_all(person: PersonId, by: PersonId, at: Moment) -> Transaction[list[G
 
 
 def block(person: PersonId, by: PersonId, at: Moment) -> Transaction[bool]:
-    """Let a person talk nowhere, whatever else lets them in; returns whether that is new."""
+    """Let a person talk nowhere, whatever else lets them in; returns whether that is new.
+
+    Their running turns stop, and what they have waiting is withdrawn.
+    """
     person = yield from actors.hold(person)
     if not (yield q.add_block(person=person, by=by, at=at)):
         return False
+    yield from _end_turns(person, at)
     yield from audit.note(Fact(Event.BLOCKED, person, by), at)
     return True
+
+
+def _end_turns(person: PersonId, at: Moment) -> Transaction[None]:
+    """Stop the running turns of a person, and withdraw those that wait; whoever they were before counts too."""
+    for known_as in (yield from each(PersonId, q.everyone_in(person=person))):
+        for session in sorted((yield from each(SessionId, q.sessions_awaited_by(person=known_as)))):
+            yield q.lock_session(session=session)
+            yield q.withdraw_turns_of(session=session, person=known_as, at=at)
+            yield q.stop_turns(session=session, person=known_as)
+            yield Wake(Topic.LOOK, session)
 
 
 def unblock(person: PersonId, by: PersonId, at: Moment) -> Transaction[bool]:

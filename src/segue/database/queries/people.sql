@@ -517,3 +517,17 @@ with recursive line (id, parent, depth) as (
 )
 select 1 as one from line {cross_join} bindings b on b.session = line.id {cross_join} lanes l on l.key = b.lane
 {cross_join} addresses a on a.key = l.address where a.kind <> 'dm' limit 1;
+
+-- name: sessions_awaited_by
+-- The sessions in which a turn of a person's runs or waits.
+select s.id from sessions s where s.holder is not null and exists (
+  select 1 from turns t where t.session = s.id and t.seq > s.head and t.outcome is null and t.person = :person)
+union all
+select s.id from sessions s where s.holder is null and s.head < s.tail and exists (
+  select 1 from turns t where t.session = s.id and t.seq > s.head and t.outcome is null and t.person = :person);
+
+-- name: withdraw_turns_of
+-- What a person has waiting in a session is taken back.
+update turns set outcome = 'withdrawn', finished = :at
+where session = :session and person = :person and outcome is null
+  and seq > (select case when holder is null then head else running end from sessions where id = :session);
