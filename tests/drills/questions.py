@@ -64,8 +64,9 @@ class Quiz:
             said = self._random.choice(_ANSWERS)
             self.said[chat].add(said)
             ways.append(_way(way, said, call))
-        # Whoever isn't asked says yes to everything.
-        ways.append({"person": {"id": "somebody else", "name": "Eve"}, **_way("press", "yes", call)})
+        # Whoever isn't asked says yes to everything, from a chat of her own: in a private one she would be an audience.
+        eve = {"id": "somebody else", "name": "Eve"}
+        ways.append({"chat": "Eve's own", "person": eve, "text": f"/answer {call['question']} yes"})
         self._random.shuffle(ways)
         says = [
             self._town.post(self._client, way.pop("chat", chat), f"{call['key']}/answer-{n}", **way)
