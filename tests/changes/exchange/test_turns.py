@@ -4,7 +4,7 @@ import pytest
 
 from segue.changes import accept
 from segue.changes.accept import Queued
-from segue.changes.exchange import replicas, turns
+from segue.changes.exchange import deliveries, replicas, turns
 from segue.changes.sessions import usage
 from segue.core.contracts.agents import Usage
 from segue.core.lanes import Address
@@ -201,6 +201,21 @@ async def test_a_try_that_never_began_is_made_with_all_that_waits_by_then(world:
     await world.store.driver.write(turns.let_go, run.held, 0, 0.0, began=False)
     [again] = await world.store.driver.write(turns.claim, "r", 10)
     assert texts(again) == ["1", "2"]
+
+
+async def test_what_an_end_took_is_given_back_once_though_that_is_not_heard_either(world: World) -> None:
+    run = run_of(await world.hear("ann", "1", me="r"))
+    reply = Reply(private("ann").address, "hello", 1)
+    done = Finish((1,), (Draft(AGENT, (Text("hello"),)),), (reply,))
+    write = world.store.driver.write
+    [taken] = (await write(turns.finish, run.held, done, world.clock(), sends=True)).taken
+    await write(turns.left_behind, run.held, run.name)
+    address = taken.delivery.address
+    [again] = await write(deliveries.outgoing, "r", address.platform, address.account, 10)
+    assert again.delivery.doubtful == 0, "nobody has sent it"
+    await write(turns.left_behind, run.held, run.name)
+    assert await write(deliveries.outgoing, "r", address.platform, address.account, 10) == []
+    await write(deliveries.sent, again, "m1", world.clock())
 
 
 async def test_half_of_the_turns_over_which_processes_died_run_at_once_and_others_beside_them(world: World) -> None:

@@ -26,9 +26,9 @@ where key = :key and sent is null and dead is null and holder is null and stream
 returning {due_delivery};
 
 -- name: give_back
--- What a turn's end has taken and nobody sends is free again.
+-- What a turn's end has taken and nobody sends is free again; that was the first attempt, and another one is somebody's.
 update deliveries set holder = null, doubtful = doubtful - 1
-where key >= :first and key < :last and holder = :me and sent is null and streaming is null;
+where key >= :first and key < :last and holder = :me and attempts = 1 and sent is null and streaming is null;
 
 -- name: unsent_at
 -- Whether anything waits to be sent to an address.
