@@ -201,6 +201,21 @@ async def test_half_sent_bodies_hold_a_bounded_number_of_bytes() -> None:
         assert (await ask.post("/other", content=b"x" * half)).status_code == 200
 
 
+async def test_calls_that_prove_nothing_are_counted_and_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    async def refusing(scope: Any, receive: Any, send: Any) -> None:
+        await PlainTextResponse("no", 401)(scope, receive, send)
+
+    house = House()
+    app = make_app(house, windows=[Route("/link", Mounted(refusing)), Route("/other", Mounted(refusing))])
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1:8800") as ask:
+        for path in ("/link", "/link", "/link", "/other"):
+            assert (await ask.post(path)).status_code == 401
+    figures = house.metrics.text().decode()
+    assert 'segue_unproven_calls_total{path="/link"} 3.0' in figures
+    assert "/other" not in figures
+    assert len([line for line in caplog.messages if "/link" in line]) == 1
+
+
 async def test_it_listens_on_a_free_port_and_stops() -> None:
     listener = Listener("127.0.0.1", 0)
     assert listener.port > 0

@@ -3,6 +3,8 @@
 Law: a stranger learns that the gateway is well or that it isn't, and nothing else.
 """
 
+import logging
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -20,6 +22,8 @@ from segue.core.accounts import Health
 from segue.runtime.server.callers import CallerLimits, vouch
 from segue.runtime.server.proxies import Forwarded, Proxies
 from segue.runtime.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
 
 
 class Served(Protocol):
@@ -129,6 +133,7 @@ def make_app(
     return Starlette(
         routes=routes,
         middleware=[
+            Middleware(Unproven, metrics=gateway.metrics),
             Middleware(Forwarded, proxies=proxies or Proxies(), most=CallerLimits().address),
             Middleware(Hosts, allowed=[*LOCAL, *hosts]),
             Middleware(Bodies, largest={**_LARGEST, **gateway.largest_bodies}),
@@ -136,6 +141,37 @@ def make_app(
     )
 
 
+class Unproven:
+    """Counts the calls to webhooks and to /link that don't prove who makes them, and logs them once a minute."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._since: dict[str, tuple[float, int]] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+
+        async def noting(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] in _UNPROVEN:
+                self._note(scope["path"])
+            await send(message)
+
+        guarded = scope["type"] == "http" and (scope["path"].startswith("/in/") or scope["path"] == "/link")
+        await self._app(scope, receive, noting if guarded else send)
+
+    def _note(self, path: str) -> None:
+        self._metrics.unproven(path)
+        logged, count = self._since.get(path, (-_MINUTE, 0))
+        if time.monotonic() < logged + _MINUTE:
+            self._since[path] = logged, count + 1
+            return
+        log.warning("a call to %s had no valid signature, secret or token; %d more since the last line", path, count)
+        self._since[path] = time.monotonic(), 0
+
+
+_UNPROVEN = {401, 403}
+_MINUTE = 60.0
 LARGEST_BODY = 1024 * 1024
 """Bytes of a body, at every path that says nothing else."""
 _SMALL, _TOGETHER = 64 * 1024, 64 * LARGEST_BODY

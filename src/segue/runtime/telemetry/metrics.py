@@ -46,6 +46,12 @@ class Metrics:
         self._failures = Counter(
             "segue_failures", "Failures that nobody foresaw, by what failed.", ("place",), registry=registry
         )
+        self._unproven = Counter(
+            "segue_unproven_calls",
+            "Calls with a wrong signature, secret or token, by path.",
+            ("path",),
+            registry=registry,
+        )
         self._over = Counter(
             "segue_refusals",
             "Messages that were refused because their person has as much as they may, by the limit.",
@@ -108,6 +114,10 @@ class Metrics:
         self._live.set_function(running)
         self._slots.set(slots)
         self._lease.set_function(lease_left)
+
+    def unproven(self, path: str) -> None:
+        """Count a call that didn't prove who makes it."""
+        self._unproven.labels(path).inc()
 
     def text(self) -> bytes:
         """All figures, in the text format of Prometheus."""
