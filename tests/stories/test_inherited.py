@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from segue.core.contracts.agents import Agent, Event, Work
 from segue.core.messages import Aside
 from segue.core.resets import Policies, Policy, When
 from segue.core.settings import AccountSettings, Settings, Streams
+from segue.errors import Refusal, Refused
 from segue.testing import HandClock, Telegram, To
 from segue.testing.agents import ScriptedAgent, Step, Uses, said
 from segue.testing.chats import Chat
@@ -111,3 +113,19 @@ async def test_the_ending_of_a_session_inherits(tmp_path: Path) -> None:
         await gateway._sweep.once()
         await town.asks_the_host_alone()
         town.was_weak()
+
+
+async def test_an_account_may_withhold_the_default_agent(tmp_path: Path) -> None:
+    town = Town()
+    account = replace(town.account, agents=("weak",))
+    agents: dict[str, Agent] = {"": town.strong, "weak": town.weak}
+    async with gateway_on(tmp_path, agents, town.telegram, account=account, hosts=(town.ann.identity,)):
+        town.bob.says("hello", town.strangers, None, To.AGENT)
+        await town.hears(town.strangers, "done")
+        town.bob.says("/agent default", town.strangers, None, To.AGENT)
+        await town.hears(town.strangers, str(Refused(Refusal.NO_AGENT)))
+        town.ann.says("hello", town.hosts, None, To.AGENT)
+        await town.hears(town.hosts, "done")
+        town.ann.says("/agent default", town.hosts, None, To.AGENT)
+        await town.hears(town.hosts, "default answers from here on.")
+        assert town.strong.works == []

@@ -34,6 +34,7 @@ from segue.core.lanes import Identity, Rules
 from segue.core.limits.budgets import Budgets
 from segue.core.moves import Limits
 from segue.core.settings import GatewaySettings, QuestionSettings, Redaction, Retention, Settings
+from segue.core.turns import DEFAULT_AGENT
 from segue.core.values import Live, Secret
 from segue.errors import Invalid
 from segue.plugins import MakesAgent
@@ -172,7 +173,7 @@ def _agents(said: Mapping[str, Any], accounts: tuple[AccountTable, ...], tables:
         chosen = read_chosen(said.get(section, {}), section, tables)
         wanted += [(f'{section}."{key}".agent', name) for key, name in chosen.items()]
     for path, name in wanted:
-        if name not in found:
+        if name not in found and not (name == DEFAULT_AGENT and path.endswith(".agents")):
             raise Invalid(path, f"there is no table [agents.{name}]", nearest(name, list(named)))
     return found
 

@@ -192,7 +192,7 @@ class AccountSettings(Value, frozen=True):
     agent: str = ""
     """The agent of sessions that begin there, by its name; empty for the default one."""
     agents: tuple[str, ...] = ()
-    """Names of the agents that people other than the host may swap to there, beside the default one."""
+    """Names of the agents that people other than the host may swap to there; none: the default one."""
     approvers: tuple[str, ...] = ()
     """Identities, as PLATFORM.ACCOUNT/USER, that answer what agents ask there; none: whoever they talk with does."""
 

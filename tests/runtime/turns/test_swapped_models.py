@@ -58,7 +58,7 @@ class Talk:
 @asynccontextmanager
 async def talking(folder: Path, one: str, two: str) -> AsyncIterator[Talk]:
     platform = Telegram()
-    account = AccountSettings(public=True, streams=Streams.WHOLE, agents=("poet",))
+    account = AccountSettings(public=True, streams=Streams.WHOLE, agents=("default", "poet"))
     async with (
         aimock(folder, FIXTURES) as server,
         http_client(timeout=60) as client,

@@ -37,11 +37,12 @@ class AgentCommand:
         return Answer(ask=(Swap(known[wanted]),), kind=TurnKind.SWAP, session=session.id)
 
     def _may(self, request: Request) -> list[str]:
-        """The agents that somebody may choose: the host any, others the default one and what the account lists."""
+        """The agents that somebody may choose: the host any, others what the account lists, or else the default one."""
         address = request.lane.address
         listed = self._settings.accounts.get((address.platform, address.account), NO_ACCOUNT).agents
-        host = request.standing is Standing.HOST
-        return [name for n, name in enumerate(self._names) if host or n == 0 or name in listed]
+        if request.standing is Standing.HOST:
+            return [*self._names]
+        return [name for name in self._names if (name or DEFAULT_AGENT) in listed] if listed else [*self._names[:1]]
 
     def _answers(self, session: Session, request: Request) -> Transaction[str]:
         """The agent that answers in a session now."""
