@@ -444,11 +444,16 @@ async def test_what_runs_in_a_session_that_was_left_is_found_where_it_was_asked_
 
 async def test_a_failed_turn_is_told_and_the_session_goes_on(world: World) -> None:
     run = run_of(await world.hear("ann", "1", me="r"))
-    await world.hear("ann", "2")
+    for text in ("2", "3"):
+        await world.hear("ann", text)
     done = answer(run, "sorry", outcome=Outcome.FAILED, error="boom")
     finished = await world.store.driver.write(turns.finish, run.held, done, world.clock())
-    assert texts(finished.next) == ["2"]
+    assert texts(finished.next) == ["2", "3"]
     assert await world.raw("select outcome, error from turns where seq = 1") == [("failed", "boom")]
+    assert finished.next is not None
+    done = answer(finished.next, "sorry", outcome=Outcome.FAILED, error="bang")
+    await world.store.driver.write(turns.finish, run.held, done, world.clock())
+    assert await world.raw("select outcome, error from turns where seq > 1") == [("failed", "bang")] * 2
 
 
 async def test_half_an_album_waits_for_the_rest_though_its_session_is_free_meanwhile(
