@@ -16,7 +16,7 @@ from segue.core.turns import TurnKind
 from segue.core.values import PersonId
 from segue.errors import Refused
 from tests.changes.invariants import violations
-from tests.changes.world import World, private, public
+from tests.changes.world import World, answer, private, public
 
 HOURLY = "0 * * * *"
 
@@ -90,6 +90,10 @@ async def test_work_for_once_ends_when_it_is_done(world: World) -> None:
     made = await make(world, await order(world, ONCE))
     world.clock.passes(3600)
     assert await run(world, made)
+    assert await world.store.driver.read(schedules.list_answered, made.id) == [], "it was asked and isn't answered"
+    [asked] = [one for one in await world.store.driver.write(turns.claim, "r", 9) if one.held.session == made.session]
+    await world.store.driver.write(turns.finish, asked.held, answer(asked, "looked"), world.clock())
+    assert [one.text for one in await world.store.driver.read(schedules.list_answered, made.id)] == ["looked"]
     assert await world.store.driver.read(schedules.owned, made.owner) == []
     assert not await run(world, made)
 
