@@ -95,6 +95,19 @@ async def test_a_file_that_only_a_dead_letter_names_stays_until_it_was_taken_in_
     assert await named(world) == set()
 
 
+@pytest.mark.parametrize("naming", Naming)
+async def test_pages_of_rows_that_name_files_come_to_an_end(
+    world: World, naming: Naming, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(named_files, "_PAGE", 1)
+    for n in range(3):
+        await bury(world, f"{n}")
+    seen, after = set[named_files.FileRow](), None
+    while (after := (await world.store.driver.read(named_files.page, naming, after))[1]) is not None:
+        assert after not in seen
+        seen.add(after)
+
+
 async def bury(world: World, letter: Arrival | str) -> None:
     raw = letter if isinstance(letter, str) else msgspec.json.encode(letter).decode()
     await world.store.driver.write(letters.bury, "telegram/bot", raw, "it broke", 1.0)
