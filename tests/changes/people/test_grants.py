@@ -6,12 +6,17 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
+from segue.changes.commands.request import Request
+from segue.changes.commands.transcript import TranscriptCommands
 from segue.changes.exchange import turns
-from segue.changes.people import codes, grants
+from segue.changes.people import codes, grants, persons
 from segue.changes.people.codes import Code, CodeKind
 from segue.changes.people.grants import Footing, Grant, Scope
+from segue.core.commands import Command
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Identity, Kind, Lane, Person, account_key
+from segue.core.lanes import Identity, Kind, Lane, Person, Rules, account_key
+from segue.core.moves import Limits
+from segue.core.people import Standing
 from segue.core.values import PersonId
 from segue.errors import Invalid, Refusal, StoreLocked
 from tests.changes.world import World, of_the_test, private, public
@@ -356,3 +361,14 @@ async def test_a_block_stops_what_runs_and_withdraws_what_waits(world: World) ->
         )
         assert became == outcome
     assert await world.store.driver.read(turns.stopped, running.session)
+
+
+@pytest.mark.parametrize("standing", [Standing.HOST, Standing.PARTICIPANT])
+async def test_the_host_stops_anybodys_turn(world: World, standing: Standing) -> None:
+    running = await world.hear("bob", "one", public("g", "t"), me="me")
+    typed = world.arrival("ann", "/stop", public("g", "t"))
+    met = await world.store.driver.write(persons.meet, typed.speaker, PersonId("ann"), (), world.clock())
+    asked = Request(Command("stop"), typed, met, running.lane, standing, "trace", world.clock())
+    commands = TranscriptCommands(None, Limits(), Rules(), world.ids)  # type: ignore[arg-type]
+    await world.store.driver.write(commands.stop, asked)
+    assert await world.store.driver.read(turns.stopped, running.session) is (standing is Standing.HOST)

@@ -102,7 +102,8 @@ class TranscriptCommands:
 
     def stop(self, request: Request) -> Transaction[Answer]:
         person, session = request.met.person.id, (yield from bound(request)).id
-        if not (yield from turns.stop(session, person)):
+        stop = turns.stop_anybodys if request.standing is Standing.HOST else turns.stop
+        if not (yield from stop(session, person)):
             # What was asked here may still run in a session that this place has left.
             left = yield from turns.left_running(request.lane, person)
             if left is None or not (yield from turns.stop(left, person)):

@@ -551,6 +551,14 @@ def stop(session: SessionId, person: PersonId) -> Transaction[bool]:
     return stopped
 
 
+def stop_anybodys(session: SessionId, by: PersonId) -> Transaction[bool]:
+    """Ask for the end of the running turn of a session, whoever asked for it; returns whether one runs."""
+    stopped = bool((yield q.stop_all(session=session, person=by)))
+    if stopped:
+        yield Wake(Topic.LOOK, session)
+    return stopped
+
+
 def left_running(lane: Lane, person: PersonId) -> Transaction[SessionId | None]:
     """The session in which a person's turn runs that was asked for in a lane, though the lane has left it since."""
     return (yield from first(SessionId, q.left_running(lane=(yield from lanes.now(lane)).key, person=person)))
