@@ -1,6 +1,7 @@
 """Checks: a look at either database finds what lies about in it, and changes nothing."""
 
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import apsw
@@ -14,6 +15,16 @@ from segue.errors import StoreCorrupt, StoreUnreachable
 from tests.changes.world import Engine, World
 
 THERE = Address("telegram", "bot", chat="there")
+
+
+@pytest.fixture
+async def world(engine: Engine, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
+    """A database in which nobody lives, since a tally counts everybody's rows."""
+    made = await World.open(
+        engine, tmp_path / "segue.db" if engine is Engine.SQLITE else str(request.getfixturevalue("today_dsn"))
+    )
+    yield made
+    await made.close()
 
 
 async def look(world: World) -> Tally:

@@ -79,14 +79,15 @@ async def shape(world: World) -> dict[str, object]:
             "where table_schema = 'segue' and table_name not in ('version', 'search')"
         )
         references = (
-            "select c.conrelid::regclass::text, a.attname, c.confrelid::regclass::text, b.attname "
-            "from pg_constraint c, unnest(c.conkey, c.confkey) as k (here, there), "
+            "select r.relname, a.attname, f.relname, b.attname "
+            "from pg_constraint c join pg_class r on r.oid = c.conrelid join pg_class f on f.oid = c.confrelid, "
+            "unnest(c.conkey, c.confkey) as k (here, there), "
             "pg_attribute a, pg_attribute b where c.contype = 'f' "
             "and a.attrelid = c.conrelid and a.attnum = k.here and b.attrelid = c.confrelid and b.attnum = k.there "
-            "and c.connamespace = 'segue'::regnamespace and c.conrelid <> 'search'::regclass"
+            "and c.connamespace = 'segue'::regnamespace and r.relname <> 'search'"
         )
         indexes = (
-            "select i.indrelid::regclass::text, i.indexrelid::regclass::text, i.indisunique from pg_index i "
+            "select t.relname, x.relname, i.indisunique from pg_index i join pg_class x on x.oid = i.indexrelid "
             "join pg_class t on t.oid = i.indrelid where t.relnamespace = 'segue'::regnamespace "
             "and t.relname not in ('version', 'search') "
             "and not exists (select 1 from pg_constraint c where c.conindid = i.indexrelid and c.contype in ('p', 'u'))"
