@@ -23,6 +23,7 @@ from segue.adapters.telegram.incoming import read
 from segue.adapters.telegram.markup import render, rich, visible
 from segue.adapters.telegram.outgoing import fits
 from segue.adapters.telegram.updates import Peer, Update
+from segue.changes.exchange import letters
 from segue.core.commands import SPECS, Command, ShownTo, parse
 from segue.core.contracts.adapters import Accepted, Arrived, HasStartLinks
 from segue.core.lanes import Address, Kind
@@ -39,10 +40,14 @@ from segue.core.messages import (
     Text,
     plain_text,
 )
+from segue.core.settings import AccountSettings
 from segue.core.values import Secret
 from segue.errors import Disconnected, Invalid, MessageGone, SendLater, SendNever, SendUnsure, StoreError, StoreFull
 from segue.testing import HandClock, Inbox, Shelf, post
+from segue.testing.agents import EchoAgent
 from segue.testing.harness import Given, living
+from tests.in_process import gateway_on
+from tests.runtime.telemetry.test_metrics import figure
 from tests.servers.crabline import BOT, TOKEN, Between, refusal, telegram
 
 ME = Peer(424242, username=BOT)
@@ -407,9 +412,30 @@ def test_what_has_no_words_is_put_into_some(more: dict[str, Any], words: str) ->
 
 
 @pytest.mark.parametrize("kind", ["poll", "story", "game", "dice", "giveaway", "rich_message"])
-def test_what_is_not_understood_is_told(kind: str) -> None:
-    with pytest.raises(Invalid, match=kind):
-        heard({"update_id": 900, "message": message(text=None, **{kind: {"id": "1"}})})
+async def test_what_is_not_understood_is_told(kind: str, there: tuple[Between, Telegram]) -> None:
+    inbox = Inbox()
+    await there[1].take({"update_id": 900, "message": message(text=None, **{kind: {"id": "1"}})}, inbox.accept)
+    assert [letter.why.partition(":")[0] for letter in inbox.letters] == [kind]
+
+
+async def test_polls_of_strangers_are_counted_and_nothing_of_them_is_kept(
+    there: tuple[Between, Telegram], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Anybody may bring the bot into a group of their own and ask polls there."""
+    theirs = {"id": -78, "type": "group", "title": "Ben's"}
+    ben = {"id": 502, "is_bot": False, "first_name": "Ben"}
+    accounts = {("telegram", "bot"): AccountSettings(allow=frozenset({str(ANN["id"])}))}
+    async with gateway_on(tmp_path, EchoAgent(), accounts=accounts) as gateway:
+        for n in range(3):
+            poll = message(message_id=n + 10, text=None, chat=theirs, **{"from": ben}, poll={"question": "Tea?"})
+            await there[1].take({"update_id": 900 + n, "message": poll}, gateway.accept)
+        assert await gateway.store.driver.read(letters.newest, 10) == []
+        assert not [record for record in caplog.records if record.levelname == "ERROR"]
+        assert figure(gateway.metrics, "segue_files_left_total", platform="telegram", account="bot") == 3
+        poll = message(message_id=20, text=None, poll={"question": "Coffee?"})
+        await there[1].take({"update_id": 920, "message": poll}, gateway.accept)
+        [letter] = await gateway.store.driver.read(letters.newest, 10)
+    assert "Coffee?" in letter.raw
 
 
 @pytest.mark.parametrize(

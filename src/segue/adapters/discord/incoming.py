@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from segue.adapters.discord.api import Api
 from segue.adapters.discord.channels import Channels
 from segue.adapters.discord.payloads import EVENTS, WRITTEN, Channel, Deleted, Guild, Interaction, Message, Told, decode
-from segue.adapters.shared.account import Account
+from segue.adapters.shared.account import Account, foreign
 from segue.adapters.shared.attachments import BEGINNING, Attachments
 from segue.adapters.shared.downloads import NotFetched, server_of
 from segue.core.contracts.adapters import Accept, Letter
@@ -87,16 +87,17 @@ class Incoming:
             return []
         # A command stands at the beginning of a text, also after the bot's name.
         text = re.sub(rf"^<@!?{self.me}>[\s,:]*", "", message.words)
-        if not text and not message.files and not message.forwarded:
-            if message.poll is not None:
-                raise Invalid("poll", "messages of this kind aren't understood", "Write it in words.")
-            return []
+        files = [file.named for file in message.files]
+        if not text and not files and not message.forwarded:
+            if message.poll is None:
+                return []
+            files = [foreign("poll")]
         arrival = Arrival(
             place=await self.channels.place(message.channel_id, message.name),
             # An edit keeps the message's id, and mustn't be taken for the message.
             message=f"{message.id}.{message.edited_timestamp}" if edited else message.id,
             speaker=self.account.speaker(message.author.id, message.name),
-            parts=(*((Text(text),) if text else ()), *(file.named for file in message.files)),
+            parts=(*((Text(text),) if text else ()), *files),
             at=moment(message.id),
             cites=tuple(self._cites(message)),
             quotes="" if message.forwarded else message.message_reference.message_id,

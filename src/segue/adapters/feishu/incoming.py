@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from segue.adapters.feishu.api import Api
 from segue.adapters.feishu.messages import PICTURE, Content, Json, Message, decode, read, text_of
-from segue.adapters.shared.account import Account
+from segue.adapters.shared.account import Account, foreign
 from segue.adapters.shared.attachments import BEGINNING, Tries, whole
 from segue.adapters.shared.decoding import inside, text_in
 from segue.adapters.shared.downloads import Limits, fetching
@@ -104,7 +104,7 @@ class Incoming:
         found = [] if id in self._sent else await self._again(id)
         if not found or not (heard := await self._said(found[0])):
             return None
-        words = tuple(part for part in heard[0].parts if isinstance(part, Text))
+        words = tuple(part for part in heard[0].parts if isinstance(part, Text) or "" in heard[1])
         # It keeps its id, and mustn't be taken for the message as it was.
         return replace(heard[0], message=f"{id}/{found[0].update_time}", edits=id, parts=words), {}
 
@@ -134,7 +134,11 @@ class Incoming:
                 return (Citation(text_of(message), kind=Citing.FORWARD),), ("", {})
             case _:
                 names = {key: name or await self._api.name(id) for key, id, name in message.mentioned if id}
-                return (), read(message, {**names, "@_all": "all"})
+                try:
+                    return (), read(message, {**names, "@_all": "all"})
+                except Invalid:
+                    # Under the key of no file: nothing is fetched for it.
+                    return (), ("", {"": foreign(message.kind or "message_type")})
 
     async def _again(self, id: str) -> list[Message]:
         """A message that an event only names; raises `Invalid` once Feishu has failed too often to tell it."""

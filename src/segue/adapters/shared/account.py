@@ -11,7 +11,7 @@ from segue.core.contracts.adapters import Accept, Arrived, Letter, Unfetched
 from segue.core.lanes import Address, Identity
 from segue.core.messages import Arrival, File, Speaker
 from segue.core.values import Value
-from segue.errors import Disconnected, SegueError, SendError, StoreError
+from segue.errors import Disconnected, Invalid, SegueError, SendError, StoreError
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -21,6 +21,16 @@ _PASSING = (Disconnected, SendError, StoreError, OSError)
 
 _WORDED = (SegueError, DecodeError, UnicodeError)
 """Errors that say what is wrong with what came; what others say may be anything."""
+
+_FOREIGN = "application/x-segue-foreign"
+
+
+def foreign(kind: str) -> File:
+    """Stands for content of a kind that no adapter reads, such as a poll.
+
+    Like a file it is looked at once its sender is let in, and is a dead letter then.
+    """
+    return File(kind, _FOREIGN, "")
 
 
 class Account(Value, frozen=True):
@@ -48,6 +58,8 @@ class Account(Value, frozen=True):
         """An arrival that names files, with the way to fetch them: each as it is kept, or why it isn't."""
 
         async def whole() -> Arrival:
+            for kind in (file.name for file in arrival.unfetched if file.media == _FOREIGN):
+                raise Invalid(kind, "messages of this kind aren't understood", "Write it in words.")
             return arrival.with_files(await fetch())
 
         return Unfetched(arrival, lambda: self.or_letter(whole(), raw)) if arrival.unfetched else arrival

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from segue.adapters.shared.account import Account
+from segue.adapters.shared.account import Account, foreign
 from segue.adapters.shared.attachments import BEGINNING
 from segue.adapters.signal.envelopes import Carried, Envelope, Ids, Mentioned, Said, decode, named, noted
 from segue.core.lanes import Kind, Place
@@ -88,10 +88,11 @@ class Reader:
         who, place = envelope.ids, self._place(envelope, said)
         text = "" if gone else self._words(said.message or "", said.mentions, place.kind)
         files = () if gone else said.attachments
+        carried = [file.unfetched for file in files]
         if not text and not files and not gone:
-            if kind := said.foreign:
-                raise Invalid(kind, "messages of this kind aren't understood", "Write it in words.")
-            return None
+            if not said.foreign:
+                return None
+            carried = [foreign(said.foreign)]
         name, id = envelope.source_name or "", self._id(said.timestamp, who)
         for one in who.all:
             self._names.keep(one, name)
@@ -105,7 +106,7 @@ class Reader:
             place=place,
             message=id,
             speaker=replace(self._account.speaker(who.first, name, who.others), sole=who.sole),
-            parts=(*((Text(text),) if text else ()), *(file.unfetched for file in files)),
+            parts=(*((Text(text),) if text else ()), *carried),
             at=at,
             # A redelivery may show its sender by another id.
             seen_as=tuple(f"{one}/{said.timestamp}" for one in who.all),

@@ -11,14 +11,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from segue.adapters.shared.account import Account
+from segue.adapters.shared.account import Account, foreign
 from segue.adapters.shared.attachments import BEGINNING
 from segue.adapters.telegram.api import EPHEMERAL
 from segue.adapters.telegram.updates import Callback, Membership, Message, Peer, Update
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Arrival, Citation, Citing, Pressed, Text
 from segue.core.values import Moment
-from segue.errors import Invalid
 
 _FOREIGN = ("poll", "game", "story", "invoice", "paid_media", "checklist", "giveaway", "dice", "rich_message")
 """Kinds of messages that have neither words nor a file, or words in a form that isn't read."""
@@ -61,11 +60,12 @@ def _said(update: Update, raw: Mapping[str, Any], account: Account, me: Peer, at
     if message is None or (author := message.author) is None or (text := _for_us(message, me)) is None:
         return None
     files, forwarded, unseen = message.attachments, message.forward_origin, message.ephemeral_message_id
+    named = [file.named for file in files]
     if not (text or files or message.became or message.called):
         sent = raw["message" if is_new else "edited_message"]
-        if foreign := next((kind for kind in _FOREIGN if kind in sent), ""):
-            raise Invalid(foreign, "messages of this kind aren't understood", "Write it in words.")
-        return None
+        named = [foreign(kind) for kind in _FOREIGN if kind in sent][:1]
+        if not named:
+            return None
     # Telegram gives the number of what nobody else saw to another message later.
     id = f"{EPHEMERAL}.{unseen}.{update.update_id}" if unseen else str(message.message_id)
     return Arrival(
@@ -73,7 +73,7 @@ def _said(update: Update, raw: Mapping[str, Any], account: Account, me: Peer, at
         # An edit keeps the message's id, and mustn't be taken for the message.
         message=id if is_new else f"{id}.{update.update_id}",
         speaker=account.speaker(str(author.id), author.name),
-        parts=(*((Text(text),) if text and not forwarded else ()), *(file.named for file in files)),
+        parts=(*((Text(text),) if text and not forwarded else ()), *named),
         at=at,
         cites=_cites(message, text, me),
         quotes=_ours(message.answered, message.sender) if message.answered else "",

@@ -60,7 +60,7 @@ class Metrics:
         )
         self._unfetched = Counter(
             "segue_files_left",
-            "Files that weren't fetched, since their message wasn't let in or wasn't for the agent.",
+            "Files and polls that weren't taken in, since their message wasn't let in or wasn't for the agent.",
             account,
             registry=registry,
         )
