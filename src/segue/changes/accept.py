@@ -381,6 +381,7 @@ class FrontDoor:
 
     def _look_up(self, arrival: Arrival, at: Moment) -> Transaction[tuple[Arrival, Looked, Lane | None]]:
         """Remember an arrival by its keys; returns it by ids that count, what was known, and the lane all share."""
+        arrival = arrival.bounded
         if arrival.speaker.sole:
             arrival = yield from persons.sifted(arrival)
         place, rules, keys = arrival.place, self._routing.rules, arrival.keys

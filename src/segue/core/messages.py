@@ -331,6 +331,10 @@ class Pressed(Value, frozen=True):
     """The words on the button: one of that delivery's choices."""
 
 
+MOST_ALIASES = 8
+"""Other ids of a chat, or of a person, that count of one arrival: each is settled in the one transaction."""
+
+
 class Arrival(Value, frozen=True):
     """One message as it came in."""
 
@@ -361,6 +365,14 @@ class Arrival(Value, frozen=True):
     pressed: Pressed | None = None
     album: str = ""
     """The platform's id of the album that it is a picture of; empty for what is a message by itself."""
+
+    @property
+    def bounded(self) -> "Arrival":
+        """The same with as many other ids of its chat and its speaker as count."""
+        if max(len(self.chat_aliases), len(self.speaker.aliases)) <= MOST_ALIASES:
+            return self
+        speaker = msgspec.structs.replace(self.speaker, aliases=self.speaker.aliases[:MOST_ALIASES])
+        return msgspec.structs.replace(self, speaker=speaker, chat_aliases=self.chat_aliases[:MOST_ALIASES])
 
     @property
     def heard(self) -> "Arrival":

@@ -1,6 +1,8 @@
 """Merges of chats, undone: each chat has what was its own, whatever came in between."""
 
+from collections import Counter
 from itertools import permutations
+from typing import Any, TypeVar
 
 import pytest
 
@@ -11,9 +13,10 @@ from segue.changes.people import persons
 from segue.changes.places import addresses, merges
 from segue.changes.places.merges import ChatMerge
 from segue.changes.sessions import readings
+from segue.core.contracts.database import Statement, Together, Transaction
 from segue.core.handoffs import Patience, State
 from segue.core.lanes import Address, Kind, Lane, Person, Place, Rules, Sharing
-from segue.core.messages import Opening
+from segue.core.messages import MOST_ALIASES, Opening
 from segue.core.moves import Limits, Resume
 from segue.core.values import SessionId
 from segue.errors import Invalid, Refused
@@ -23,6 +26,7 @@ from tests.changes.world import World, answer, of_the_test, private
 NUMBER, UUID = "+4915112345", "f0a1-uuid"
 TOGETHER = Rules(groups=Sharing.TOGETHER)
 PATIENCE = Patience(progress=60, total=600)
+T = TypeVar("T")
 
 
 def group(chat: str) -> Place:
@@ -324,3 +328,47 @@ async def test_who_was_parted_has_a_private_chat_of_their_own_again(world: World
     again = await world.hear(UUID, "again", private(UUID), aliases=(NUMBER,), chat_aliases=(NUMBER,))
     assert (again.session, again.met.person.id) == (two.session, two.met.person.id)
     assert await violations(world.raw) == []
+
+
+def counted(transaction: Transaction[T], names: Counter[str]) -> Transaction[T]:
+    """The same transaction, with its statements counted by name."""
+    rows: Any = None
+    while True:
+        try:
+            step = transaction.send(rows)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        steps = step.statements if isinstance(step, Together) else [step] if isinstance(step, Statement) else []
+        names.update(statement.name for statement in steps)
+        rows = yield step
+
+
+async def test_three_times_as_many_ids_of_a_chat_take_three_times_the_statements(chats: Chats) -> None:
+    store, counts = chats.world.store, list[int]()
+    for ids in (10, 30):
+        names = Counter[str]()
+
+        def settle(ids: int = ids, names: Counter[str] = names) -> Transaction[Place]:
+            aliases = [f"{ids}-{n}" for n in range(ids)]
+            return counted(merges.settle(group(f"{ids}"), aliases, chats.ann.id, f"merge{ids}", 5.0), names)
+
+        await store.driver.write(settle)
+        counts.append(names.total())
+    few, many = counts
+    assert many <= 3 * few
+
+
+async def test_of_a_thousand_ids_only_the_first_few_count(chats: Chats) -> None:
+    """Of every adapter, not only of those that refuse more."""
+    world = chats.world
+    told = tuple(f"other-{n}" for n in range(1000))
+    arrival = world.arrival("ben", "hello", group("many"), chat_aliases=told, aliases=told)
+    names = Counter[str]()
+
+    def accept() -> Transaction[object]:
+        return counted(world.door().accept(arrival, world.fresh(arrival), None), names)
+
+    await world.store.driver.write(accept)
+    assert names.total() < 200
+    assert {chat for chat in await chats.holding() if chat.startswith("other-")} == set(told[:MOST_ALIASES])

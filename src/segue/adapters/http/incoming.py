@@ -7,14 +7,12 @@ import msgspec
 
 from segue.adapters.shared.account import Account
 from segue.core.lanes import Kind, Place
-from segue.core.messages import Arrival, Citation, Citing, File, Pressed, Text
+from segue.core.messages import MOST_ALIASES, Arrival, Citation, Citing, File, Pressed, Text
 from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
 LONGEST_ID = 255
 """Bytes of one id."""
-MOST_ALIASES = 8
-"""Other ids of a chat, or of a person, in one call."""
 LONGEST_KEY = 2000
 """Bytes of all the ids of an address together, escaped: what either database can index."""
 

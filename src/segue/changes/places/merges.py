@@ -5,6 +5,7 @@ for each id the one by which its chat was first known. Two ids that were parted 
 again. An id that is told for the first time later, or the host, makes them one.
 """
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations, product
 
@@ -47,6 +48,20 @@ class SpeakingLane(Value, frozen=True):
     lane: Lane
     session: SessionId
     move: str
+
+
+class ChatAlias(Value, frozen=True):
+    """An id of a chat, and the one that it stands for."""
+
+    alias: str
+    address: str
+
+
+class PartedChats(Value, frozen=True):
+    """Two ids that were taken for one chat's once and parted."""
+
+    one: str
+    two: str
 
 
 class Grounds(Value, frozen=True):
@@ -182,13 +197,16 @@ def _told(keys: Sequence[str]) -> Transaction[tuple[list[str], list[str]]]:
 
     Of two that were parted the first one counts, and no other id of the second one's chat does.
     """
-    chats = yield from _chats(keys)
-    apart = set[str]()
-    for one, two in combinations(keys if len(set(chats)) > 1 else (), 2):
-        if chats[keys.index(one)] not in apart and (yield q.parted_chats(one=min(one, two), two=max(one, two))):
-            apart.add(chats[keys.index(two)])
-    count = [n for n, chat in enumerate(chats) if chat not in apart]
-    return [keys[n] for n in count], list(dict.fromkeys(chats[n] for n in count))
+    chats = dict(zip(keys, (yield from _chats(keys)), strict=True))
+    apart, pairs = set[str](), set[frozenset[str]]()
+    if len(set(chats.values())) > 1:
+        parted = yield from each(PartedChats, q.parted_chats(keys=_listed(keys)))
+        pairs = {frozenset((pair.one, pair.two)) for pair in parted}
+    for one, two in combinations(keys if pairs else (), 2):
+        if chats[one] not in apart and frozenset((one, two)) in pairs:
+            apart.add(chats[two])
+    told = {key: chat for key, chat in chats.items() if chat not in apart}
+    return list(told), list(dict.fromkeys(told.values()))
 
 
 def _hold_chats(keys: Collection[str]) -> Transaction[None]:
@@ -199,10 +217,13 @@ def _hold_chats(keys: Collection[str]) -> Transaction[None]:
 
 def _chats(keys: Sequence[str]) -> Transaction[list[str]]:
     """The chat that each of some ids stands for."""
-    chats = []
-    for key in keys:
-        chats += [(yield from first(str, q.alias(alias=key))) or key]
-    return chats
+    chats = {found.alias: found.address for found in (yield from each(ChatAlias, q.aliases_in(keys=_listed(keys))))}
+    return [chats.get(key, key) for key in keys]
+
+
+def _listed(keys: Sequence[str]) -> str:
+    # This way an id that no database can keep comes to its driver, which refuses it.
+    return json.dumps(keys, ensure_ascii=False)
 
 
 def _join(keys: Sequence[str], grounds: Grounds) -> Transaction[Address]:

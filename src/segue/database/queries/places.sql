@@ -21,6 +21,10 @@ insert into lanes (key, address, person, since) values (:lane, :address, :person
 -- The address that another id of the same chat stands for.
 select address from aliases where alias = :alias;
 
+-- name: aliases_in
+-- The addresses that some ids stand for, of those that are another id of a chat.
+select alias, address from aliases where alias in (select value from {each}(:keys));
+
 -- name: add_alias
 -- Another id of the same chat.
 insert into aliases (alias, address, since) values (:alias, :address, :at)
@@ -128,8 +132,8 @@ where id in (select o.session from merged_origins o where o.merge = :merge)
   and origin in (select key from lanes where address >= :chat and address < :after);
 
 -- name: parted_chats
--- Whether two ids were taken for one chat's once and parted.
-select 1 from partings where one = :one and two = :two;
+-- Ids that were taken for one chat's once and parted, of some.
+select one, two from partings where one in (select value from {each}(:keys)) and two in (select value from {each}(:keys));
 
 -- name: add_parting
 -- Two ids aren't one chat's.
