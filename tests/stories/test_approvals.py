@@ -27,12 +27,12 @@ async def test_a_call_that_waits_for_a_yes_survives_a_kill_and_its_model_is_not_
     [shown] = [call for call in town.calls(chat) if call["choices"]]
     assert shown["question"]
     async with stage.gateway(mind=Mind.APPROVED, spy=str(spy), lease=_LEASE):
-        # A choice that isn't offered, and somebody else's tap.
+        # A choice that isn't offered, and somebody else's answer.
         await town.say(chat, "m3", text="", pressed={"message": shown["key"], "choice": "perhaps"})
         await town.hears(chat, "That is none of the choices:\n1. yes\n2. no\n3. for this session\n4. always")
         eve = {"id": "eve", "name": "Eve"}
-        await town.say(chat, "m4", text="", person=eve, pressed={"message": shown["key"], "choice": "yes"})
-        await town.hears(chat, "That was asked of somebody else.")
+        await town.say("Eve's own", "m4", text=f"/answer {shown['question']} yes", person=eve)
+        await town.hears("Eve's own", "That was asked of somebody else.")
         assert spy.read_text() == before
         await town.say(chat, "m5", text="", pressed={"message": shown["key"], "choice": "yes"})
         assert await town.hears(chat, "It came to") == "Let me see.\n\nIt came to: old.txt is gone"

@@ -25,7 +25,7 @@ from segue.core.messages import File
 from segue.core.values import SessionId
 from segue.core.windows import TERMINAL
 from segue.errors import Invalid, SegueError
-from segue.runtime.server.listeners import Listener, is_served
+from segue.runtime.server.listeners import AlreadyServed, Listener, is_served
 from segue.runtime.telemetry.log_files import logging_to
 from segue.runtime.windows.frames import Asked, Begins, OpenRequest, SayRequest, Shown, encode
 from segue.runtime.windows.sign_in import token_in
@@ -161,10 +161,8 @@ async def running(config: Config) -> AsyncIterator[RunningGateway | None]:
         stack.enter_context(logging_to(make_log(config.data), config.secrets))
         try:
             own = await stack.enter_async_context(gateway(alone, Listener("127.0.0.1", 0)))
-        except Invalid as error:
-            if is_served(config.data / SOCKET):
-                raise NoGateway("Another gateway began just now. Try again.") from error
-            raise
+        except AlreadyServed as error:
+            raise NoGateway("Another gateway began just now. Try again.") from error
         yield own
 
 

@@ -63,6 +63,13 @@ class Listener:
         self.socket.close()
 
 
+class AlreadyServed(Invalid):
+    """Another gateway serves this data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__("data folder", f"another gateway serves {folder}", "Use that one, or stop it first.")
+
+
 class LocalListener:
     """A socket in the data folder, for this user's own terminals."""
 
@@ -70,8 +77,7 @@ class LocalListener:
         self._path = path
         if path.exists():
             if is_served(path):
-                fix = "Use that one, or stop it first."
-                raise Invalid("data folder", f"another gateway serves {path.parent}", fix)
+                raise AlreadyServed(path.parent)
             path.unlink()
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         mask = os.umask(0o177)
