@@ -131,8 +131,12 @@ class Turns:
         self._agents.clear()
 
     def forget_hidden(self, session: SessionId) -> None:
-        """Let go of the transcripts that lead through a session: something in it was hidden, or is shown again."""
+        """Drop the transcripts that lead through a session: something in it was hidden, or is shown again.
+
+        The notes of agents are read again in all sessions: those of a branch rest on the session that it left.
+        """
         self._prompt.forget_hidden(session)
+        self._agents.clear()
 
     def reserve(self) -> tuple[str | None, Room]:
         """Take a slot for a session that may be claimed.
