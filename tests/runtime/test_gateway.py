@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from segue import Invalid, Role, open_store
+from segue.changes import audit
 from segue.changes.exchange import deliveries
 from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.contracts.agents import Agent
@@ -24,6 +25,7 @@ from segue.testing.agents import EchoAgent, Pause, ScriptedAgent, SteeredAgent, 
 from segue.testing.chats import To
 from segue.testing.faults import Fault
 from segue.testing.personas import Matrix, Persona, Telegram, WhatsApp
+from segue.testing.waits import PATIENCE
 from tests.in_process import gateway_on
 
 
@@ -429,3 +431,16 @@ async def test_a_gateway_without_a_store_says_what_to_do() -> None:
 
     with pytest.raises(Invalid, match=r"it has no store.*segue serve"):
         await Gateway(agent=reply).__aenter__()
+
+
+async def test_calls_that_prove_nothing_are_in_the_audit_once_an_hour_with_their_number(tmp_path: Path) -> None:
+    async with gateway_on(tmp_path, EchoAgent()) as gateway:
+        for calls in (1, 200, 50):
+            gateway.audit_unproven("/link", calls)
+
+        noted = list[tuple[str, int]]()
+        async with asyncio.timeout(PATIENCE):
+            while sum(count for _, count in noted) < 251:
+                found = await gateway.store.driver.read(audit.newest, 10)
+                noted = [(row.fact.detail, row.count) for row in found]
+        assert noted == [("unproven calls to /link", 251)]

@@ -85,8 +85,8 @@ class Noted(Value, frozen=True):
     by_name: str = ""
 
 
-def note(fact: Fact, at: Moment) -> Transaction[None]:
-    """Write a fact down, and count it."""
+def note(fact: Fact, at: Moment, times: int = 1) -> Transaction[None]:
+    """Write down a fact that happened so many times, and count it."""
     row = {
         "event": fact.event,
         "person": fact.person,
@@ -95,6 +95,7 @@ def note(fact: Fact, at: Moment) -> Transaction[None]:
         "identity": fact.identity,
         "detail": fact.detail,
         "at": at,
+        "times": times,
     }
     if fact.event not in REPEATED or not (yield q.count_fact(**row, since=at - _HOUR)):
         yield q.add_fact(**row)

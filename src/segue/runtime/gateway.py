@@ -11,7 +11,9 @@ from typing import Any, Self
 
 from segue.agents.builtin.agent import Builtin
 from segue.agents.given import Given, as_agents
+from segue.changes import audit
 from segue.changes.accept import FrontDoor
+from segue.changes.audit import Event, Fact
 from segue.changes.commands import Commands
 from segue.changes.exchange.handoffs import OpeningSequel
 from segue.changes.exchange.planner import Planner
@@ -335,6 +337,11 @@ class Gateway:
     def dead_letters(self) -> int:
         """Messages that couldn't be taken in or sent, counted lately."""
         return self._inbox.dead
+
+    def audit_unproven(self, path: str, calls: int) -> None:
+        """Have calls with a wrong signature, secret or token written to the audit."""
+        fact = Fact(Event.REFUSED, detail=f"unproven calls to {path}")
+        self._spawn(f"audit of {path}", self.store.driver.write(audit.note, fact, self._clock(), calls))
 
     def problems(self) -> list[str]:
         """The troubles that keep it from its work now."""

@@ -32,10 +32,14 @@ class House:
         self.accounts: dict[str, Health] = {}
         self.metrics = Metrics()
         self.dead_letters = 0
+        self.audited: list[tuple[str, int]] = []
         self.largest_bodies = {"/in/http/alpha": 2 * LARGEST_BODY}
 
     def problems(self) -> list[str]:
         return self.trouble
+
+    def audit_unproven(self, path: str, calls: int) -> None:
+        self.audited.append((path, calls))
 
     def webhooks(self) -> list[tuple[str, Callable[..., Awaitable[None]]]]:
         return [("/in/http/alpha", echo)]
@@ -214,6 +218,7 @@ async def test_calls_that_prove_nothing_are_counted_and_logged_once_a_minute(cap
     assert 'segue_unproven_calls_total{path="/link"} 3.0' in figures
     assert "/other" not in figures
     assert len([line for line in caplog.messages if "/link" in line]) == 1
+    assert house.audited == [("/link", 1)]
 
 
 async def test_it_listens_on_a_free_port_and_stops() -> None:

@@ -1,11 +1,11 @@
 -- name: add_fact
 -- Something happened that the host may want to know of.
-insert into audit (at, last, event, person, by_person, account, identity, detail)
-values (:at, :at, :event, :person, :by, :account, :identity, :detail);
+insert into audit (at, last, count, event, person, by_person, account, identity, detail)
+values (:at, :at, :times, :event, :person, :by, :account, :identity, :detail);
 
 -- name: count_fact
 -- The same happened again within an hour; nothing comes back if it didn't.
-update audit set count = count + 1, last = :at where id = (
+update audit set count = count + :times, last = :at where id = (
   select max(id) from audit
   where person = :person and event = :event and by_person = :by and account = :account and identity = :identity
   and detail = :detail and at > :since)

@@ -44,6 +44,10 @@ class Served(Protocol):
         """Bytes of a body at paths that take more than others."""
         ...
 
+    def audit_unproven(self, path: str, calls: int) -> None:
+        """Have calls that prove nothing written to the audit."""
+        ...
+
     def webhooks(self) -> Sequence[tuple[str, Callable[..., Awaitable[None]]]]:
         """Each adapter's own application, and the path that it is called at."""
         ...
@@ -133,7 +137,7 @@ def make_app(
     return Starlette(
         routes=routes,
         middleware=[
-            Middleware(Unproven, metrics=gateway.metrics),
+            Middleware(Unproven, gateway=gateway),
             Middleware(Forwarded, proxies=proxies or Proxies(), most=CallerLimits().address),
             Middleware(Hosts, allowed=[*LOCAL, *hosts]),
             Middleware(Bodies, largest={**_LARGEST, **gateway.largest_bodies}),
@@ -142,11 +146,11 @@ def make_app(
 
 
 class Unproven:
-    """Counts the calls to webhooks and to /link that don't prove who makes them, and logs them once a minute."""
+    """Counts calls to webhooks and /link that don't prove who makes them; once a minute they are logged and audited."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, gateway: Served) -> None:
         self._app = app
-        self._metrics = metrics
+        self._gateway = gateway
         self._since: dict[str, tuple[float, int]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -161,12 +165,13 @@ class Unproven:
         await self._app(scope, receive, noting if guarded else send)
 
     def _note(self, path: str) -> None:
-        self._metrics.unproven(path)
+        self._gateway.metrics.unproven(path)
         logged, count = self._since.get(path, (-_MINUTE, 0))
         if time.monotonic() < logged + _MINUTE:
             self._since[path] = logged, count + 1
             return
         log.warning("a call to %s had no valid signature, secret or token; %d more since the last line", path, count)
+        self._gateway.audit_unproven(path, count + 1)
         self._since[path] = time.monotonic(), 0
 
 
