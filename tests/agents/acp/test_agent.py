@@ -1,13 +1,19 @@
 """The agent for programs that speak ACP keeps what every agent keeps."""
 
+import asyncio
 import json
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
 
 from segue.agents.acp.agent import AcpAgent
+from segue.agents.acp.lines import ProcessLines
+from segue.agents.acp.process import MOST_SUBAGENTS, Process, _Ears
+from segue.agents.acp.turn import MOST_WAITING, AcpTurn
 from segue.core.contracts.agents import AgentState, Participant
 from segue.core.messages import File, Text
 from segue.core.transcripts import AGENT, Draft, Entry, Tip
@@ -15,6 +21,7 @@ from segue.core.values import SessionId
 from segue.errors import AgentFailed, Invalid
 from segue.testing.contracts import RecallContract, StateContract, SteerContract, ToolContract
 from segue.testing.contracts.agents import events_of, person, said, text_of, work
+from segue.testing.waits import PATIENCE
 from tests.agents.acp.keys import program
 
 
@@ -132,3 +139,58 @@ async def test_a_turn_that_is_prompted_anew_before_its_first_try_has_ended_ends_
             await events.aclose()
     finally:
         await agent.close()
+
+
+def told(session: str, update: dict[str, object]) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": session, "update": update}}
+
+
+def reading(process: Process, *told: dict[str, object]) -> asyncio.Task[object]:
+    """A process reads on in what its program wrote, until the end."""
+    reader = asyncio.StreamReader()
+    reader.feed_data(b"".join(json.dumps(line).encode() + b"\n" for line in told))
+    reader.feed_eof()
+    lines = ProcessLines(_Ears(weakref.ref(process)).heard, reader, cast("asyncio.StreamWriter", None))
+    return asyncio.create_task(lines.receive())
+
+
+async def turns_of_the_loop(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def chunk(n: int) -> dict[str, object]:
+    return told("s", {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": f"{n} "}})
+
+
+async def test_no_more_is_read_while_a_turn_cannot_take_what_was_told() -> None:
+    process, turn = Process("program"), AcpTurn(work(""), "model", 0.0)
+    process.session("s").begin(turn)
+    reads = reading(process, *map(chunk, range(2000)))
+    reads.add_done_callback(lambda _: turn.over())
+    await turns_of_the_loop(10_000)
+    assert turn._updates.qsize() <= MOST_WAITING
+    said = [event.text async for event in turn.events() if isinstance(event, Text)]
+    assert said == [f"{n} " for n in range(2000)], "all of it comes, in order"
+
+
+async def test_what_is_told_to_a_turn_that_nobody_follows_any_more_holds_up_no_other() -> None:
+    process, turn = Process("program"), AcpTurn(work(""), "model", 0.0)
+    process.session("s").begin(turn)
+    reads = reading(process, *map(chunk, range(2000)))
+    await turns_of_the_loop(10_000)
+    turn.leave()
+    async with asyncio.timeout(PATIENCE):
+        assert await reads is None, "it came to the end"
+    assert turn._updates.qsize() <= MOST_WAITING
+
+
+async def test_a_process_remembers_only_so_many_sub_agents_and_those_of_turns_that_run() -> None:
+    process, turn = Process("program"), AcpTurn(work(""), "model", 0.0)
+    for n in range(2 * MOST_SUBAGENTS):
+        process.heard(told("over", {"sessionUpdate": "subagent_update", "sessionId": f"old-{n}"})["params"])
+    process.session("s").begin(turn)
+    for n in range(MOST_SUBAGENTS // 2):
+        process.heard(told("s", {"sessionUpdate": "subagent_update", "sessionId": f"new-{n}"})["params"])
+    assert len(process._above) <= MOST_SUBAGENTS
+    assert all(process.asker(f"new-{n}") == (process.sessions["s"], f"new-{n}") for n in range(MOST_SUBAGENTS // 2))

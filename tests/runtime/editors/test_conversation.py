@@ -11,6 +11,7 @@ from segue.changes.exchange.traces import TurnState
 from segue.core.messages import File, Text
 from segue.core.transcripts import Role, Tip
 from segue.core.values import SessionId
+from segue.errors import Overloaded
 from segue.runtime.editors.conversation import Conversation
 from segue.runtime.windows.frames import (
     AnsweredFrame,
@@ -139,3 +140,32 @@ async def test_nobody_waits_for_a_conversation_that_has_ended() -> None:
         with pytest.raises(RequestError):
             await conversation.prompt([text_block("tea")], "1")
     await conversation.close()
+
+
+class Busy(Told):
+    """A window with too much to do, until it has less."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.busy = True
+        self.taken = asyncio.Event()
+
+    async def ask(self, request: Asked) -> None:
+        if self.busy:
+            raise Overloaded("200 requests wait.")
+        self.taken.set()
+
+
+async def test_a_prompt_that_was_refused_can_be_said_again() -> None:
+    editor: Any = (told := Busy())
+    conversation = Conversation(HERE, told, editor)
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(2):
+            with pytest.raises(Overloaded):
+                await conversation.prompt([text_block("tea")], "1")
+        told.busy = False
+        saying = asyncio.create_task(conversation.prompt([text_block("tea")], "1"))
+        await told.taken.wait()
+        assert not saying.done(), "it was taken, and waits for its answer"
+    await conversation.close()
+    saying.cancel()

@@ -12,11 +12,16 @@ from segue.changes.people import tokens
 from segue.changes.people.tokens import Token, TokenScope
 from segue.core.lanes import Identity, Person
 from segue.core.values import SessionId
-from segue.core.windows import HOSTS
-from segue.errors import Refusal
+from segue.core.windows import EDITOR, HOSTS
+from segue.errors import Overloaded, Refusal
 from segue.runtime.editors import routes
+from segue.runtime.editors.routes import OwnWindow
+from segue.runtime.files.folder import Folder
 from segue.runtime.server.tokens import Tokens
-from segue.runtime.windows.window import Window
+from segue.runtime.windows.frames import CommandsFrame, CommandsRequest, OpenRequest
+from segue.runtime.windows.local import Local
+from segue.runtime.windows.routes import Windows
+from segue.runtime.windows.window import Seat, Window
 from segue.testing.agents import EchoAgent
 from segue.testing.waits import PATIENCE
 from tests.editors import Editor, editor_at, editor_in
@@ -131,3 +136,22 @@ async def test_wrong_tokens_are_counted_for_all_doors_together(tmp_path: Path) -
             async with asyncio.timeout(PATIENCE):
                 await socket.wait_closed()
             assert socket.close_reason == Refusal.TOO_MANY_TOKENS.value
+
+
+async def test_requests_of_an_editor_that_reads_nothing_are_refused_and_the_others_answered(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here:
+        store = here.gateway.store
+        host = await store.person(HOSTS[0])
+        windows = Windows(here.gateway, here.sign_in, [Local(EDITOR)], Folder(tmp_path), "ann")
+        window = OwnWindow(windows, Seat(host.id, host.name, identity=HOSTS[0]), OpenRequest(lane="mine"))
+        await window.open()
+        taken = 0
+        with pytest.raises(Overloaded, match="requests of this conversation wait"):  # noqa: PT012 -- all before it are
+            for taken in range(10_000):  # noqa: B007 -- it is how many were taken
+                await window.ask(CommandsRequest())
+        async with asyncio.timeout(PATIENCE):
+            async for frame in window.frames():
+                taken -= isinstance(frame, CommandsFrame)
+                if not taken:
+                    break
+        await window.close()

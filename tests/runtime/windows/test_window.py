@@ -10,6 +10,7 @@ from segue.core.contracts.agents import Work
 from segue.core.lanes import Address, Kind, Lane, Place
 from segue.core.messages import Delivery
 from segue.core.moves import Consent, Resume
+from segue.core.transcripts import Author, Entry, Role, Tip
 from segue.core.values import SessionId
 from segue.core.windows import ACCOUNT, HOSTS, TERMINAL
 from segue.runtime.windows.frames import (
@@ -31,6 +32,7 @@ from segue.runtime.windows.frames import (
     TranscriptFrame,
     WaitingFrame,
 )
+from segue.runtime.windows.view import MOST_SESSIONS, WindowView
 from segue.runtime.windows.watchers import Arrived, Changed, Growing
 from segue.runtime.windows.window import Seat, Window
 from segue.testing.agents import Doom, EchoAgent, Pause, ScriptedAgent
@@ -448,3 +450,17 @@ async def test_a_question_is_a_card_in_every_window_of_its_person_until_one_answ
         assert (await page.shown(QuestionsFrame)).questions == ()
         assert (await terminal.shown(QuestionsFrame)).questions == ()
         await page.shows("a trip please", "Off to Paris.")
+
+
+async def test_a_window_remembers_what_it_showed_of_so_many_sessions(tmp_path: Path) -> None:
+    """And of those that it showed last."""
+    async with house(tmp_path, EchoAgent()) as here:
+        address = Address(TERMINAL, ACCOUNT, chat="ann")
+        view = WindowView(here.gateway.store.driver, OpenRequest(), frozenset(), address)
+        author = Author(Role.PERSON)
+        for n in range(MOST_SESSIONS + 100):
+            for session in ("first", f"s{n}"):
+                view._tell([Entry(Tip(SessionId(session), 7), None, author, (), 1.0)])
+            assert not view.shows("never", 1)
+    assert len(view._told) == MOST_SESSIONS
+    assert (view.shows("first", 7), view.shows("first", 8), view.shows("s0", 7)) == (True, False, False)

@@ -179,6 +179,7 @@ class AcpAgent:
             if ending := _ENDINGS.get(done.stop_reason):
                 yield Text(f"\n\n{ending}")
         finally:
+            turn.leave()
             # A turn that was taken away may be prompted anew before it has ended here.
             if session.turn is turn:
                 session.turn = None

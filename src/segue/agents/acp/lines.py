@@ -1,11 +1,12 @@
 """The wire to a process of an ACP agent: JSON-RPC messages, a line each.
 
 Law: what the agent tells is taken in as it is read, so that all of it is known before its prompt counts as answered.
+No more is read while a turn can't take in what was told to it.
 """
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 LONGEST_LINE = 16 * 1024 * 1024
@@ -18,7 +19,9 @@ _UPDATE = "session/update"
 class ProcessLines:
     """The messages of a process, a line each."""
 
-    def __init__(self, hear: Callable[[Any], None], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, hear: Callable[[Any], Awaitable[None]], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self._hear = hear
         self._reader = reader
         self._writer = writer
@@ -57,7 +60,7 @@ class ProcessLines:
                 if message.get("method") != _UPDATE:
                     return message
                 garbage = 0
-                self._hear(message.get("params"))
+                await self._hear(message.get("params"))
                 # A flood of them would keep everybody else from going on.
                 await asyncio.sleep(0)
                 continue

@@ -42,7 +42,7 @@ from acp.schema import (
 from pydantic import ValidationError as PydanticError
 
 from segue.agents.acp.lines import LONGEST_LINE, ProcessLines
-from segue.agents.acp.session import AcpSession
+from segue.agents.acp.session import AcpSession, HearsSession
 from segue.agents.acp.subagents import DRAFTED, Announced, Drafted
 from segue.core.values import INHERITED
 from segue.errors import AgentFailed
@@ -58,6 +58,8 @@ _IDENTITY, _NOBODY = "auth/status_update", "none"
 _IDENTITY_COMES = 10.0
 """Seconds in which an agent that tells it does."""
 _LAST_WORDS = 20
+MOST_SUBAGENTS = 1000
+"""Sub-agents of one process that are known by the session which they work for."""
 _FAREWELL = 2.0
 """Seconds in which a process that is told to end may end by itself."""
 
@@ -200,25 +202,40 @@ class Process:
 
     def asker(self, id: str) -> tuple[AcpSession, str]:
         """The session of the agent's in which something is told or asked, and the id of the sub-agent that does."""
-        root = id
-        while root in self._above:
-            root = self._above[root]
+        root = self._root(id)
         if root not in self.sessions:
             self.sessions[root] = AcpSession(root)
         return self.sessions[root], "" if root == id else id
 
-    def heard(self, params: Any) -> None:
-        """Take in what it tells of a session, in the order in which it was written."""
+    def _root(self, id: str) -> str:
+        """The session for which another one works, at whatever depth; itself if it works for none."""
+        while id in self._above:
+            id = self._above[id]
+        return id
+
+    def heard(self, params: Any) -> HearsSession | None:
+        """Take in what it tells of a session, in the order in which it was written; returns the turn that it is for."""
         try:
             id, update = _read(params)
         except (msgspec.ValidationError, PydanticError, KeyError, TypeError):
             # Its words may be anybody's, so they aren't logged.
             log.info("%s told what this version doesn't know", self.name)
-            return
+            return None
         if isinstance(update, Announced) and self._is_new(update.session_id, id):
+            self._drop_unused()
             self._above[update.session_id] = id
         session, by = self.asker(id)
         session.hear(update, by)
+        return session.turn
+
+    def _drop_unused(self) -> None:
+        """Make room for one more sub-agent: those of sessions in which no turn runs go first, then the oldest."""
+        if len(self._above) < MOST_SUBAGENTS:
+            return
+        busy = {id for id, session in self.sessions.items() if session.busy}
+        idle = [id for id in self._above if self._root(id) not in busy]
+        for id in idle or list(self._above)[:1]:
+            del self._above[id]
 
     def _is_new(self, child: str, parent: str) -> bool:
         """Whether a sub-agent may be counted as one of another session: it has one parent, and isn't its own."""
@@ -348,10 +365,13 @@ class _Ears:
     def __init__(self, process: "weakref.ref[Process]") -> None:
         self._process = process
 
-    def heard(self, params: Any) -> None:
+    async def heard(self, params: Any) -> None:
         """The agent told something of a session."""
-        if (process := self._process()) is not None:
-            process.heard(params)
+        process = self._process()
+        turn = process.heard(params) if process is not None else None
+        del process  # whoever waits keeps no process alive
+        if turn is not None:
+            await turn.room()
 
     def _asker(self, id: str) -> tuple[AcpSession | None, str]:
         process = self._process()

@@ -31,6 +31,10 @@ class HearsSession(Protocol):
         """The agent told something, or the sub-agent of this id did."""
         ...
 
+    async def room(self) -> None:
+        """Wait until more may be told."""
+        ...
+
     async def permit(self, call: ToolCallUpdate, options: list[PermissionOption], by: str) -> RequestPermissionResponse:
         """The agent asks whether it may do something, or a sub-agent does."""
         ...

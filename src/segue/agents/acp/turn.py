@@ -32,6 +32,8 @@ from segue.errors import Invalid, Unanswered
 
 log = logging.getLogger(__name__)
 
+MOST_WAITING = 100
+"""Updates that wait for a turn that can't take them, such as while the database is away."""
 _BEGINS, _GATEWAY = 40, len('{"gateway":')
 """Characters by which a title is known as words of ours."""
 _ONCE, _ALWAYS, _NOT, _NEVER = "allow_once", "allow_always", "reject_once", "reject_always"
@@ -44,6 +46,10 @@ class AcpTurn:
         self.work = work
         self._model = model
         self._updates: asyncio.Queue[tuple[Any, str] | None] = asyncio.Queue()
+        self._has_room = asyncio.Event()
+        """Set while few updates wait, and once nobody takes them any more."""
+        self._has_room.set()
+        self._left = False
         self._own = Narration(work.files)
         self._delegates = Delegates(work.files)
         self._asked: Counter[str] = Counter()
@@ -55,7 +61,20 @@ class AcpTurn:
 
     def heard(self, update: Any, by: str) -> None:
         """The agent told something, or a sub-agent of it did."""
+        if self._left:
+            return
         self._updates.put_nowait((update, by))
+        if self._updates.qsize() >= MOST_WAITING:
+            self._has_room.clear()
+
+    async def room(self) -> None:
+        """Wait until few updates wait: whoever reads from the agent reads no further meanwhile."""
+        await self._has_room.wait()
+
+    def leave(self) -> None:
+        """Nobody takes its updates any more."""
+        self._left = True
+        self._has_room.set()
 
     def over(self) -> None:
         """Nothing more comes."""
@@ -71,6 +90,8 @@ class AcpTurn:
     async def events(self) -> AsyncGenerator[Event, None]:
         """All that the agent tells, until nothing more comes."""
         while (heard := await self._updates.get()) is not None:
+            if self._updates.qsize() < MOST_WAITING // 2:
+                self._has_room.set()
             update, by = heard
             if isinstance(update, UsageUpdate) and not by:
                 self._costs(update)

@@ -22,7 +22,7 @@ from segue.core.handoffs import State
 from segue.core.messages import File, Parts, ToolCall
 from segue.core.transcripts import Role, Tip
 from segue.core.values import SessionId
-from segue.errors import Invalid, SegueError
+from segue.errors import Invalid, Overloaded, SegueError
 from segue.runtime.editors import updates
 from segue.runtime.editors.updates import Unfolding
 from segue.runtime.server.listeners import LARGEST_FRAME
@@ -66,7 +66,7 @@ class WindowWire(Protocol):
     """A window's connection with the gateway."""
 
     async def ask(self, request: Asked) -> None:
-        """Ask for something; the answer is a frame."""
+        """Ask for something; the answer is a frame. Raises `Overloaded` while too much waits."""
         ...
 
     def frames(self) -> AsyncIterator[Shown]:
@@ -170,8 +170,18 @@ class Conversation:
             self._prompts[id], self._own[id] = Prompted(said), text
             if self._away:
                 await self._ask(ResumeRequest(self._last))
-            await self._ask(self._prompts[id].request)
+            await self._say(said)
         return await asyncio.shield(self._prompts[id].answered)
+
+    async def _say(self, said: SayRequest) -> None:
+        """Say something for the first time; if the gateway has gone, it is said again to the next one."""
+        try:
+            await self._link.ask(said)
+        except Overloaded:
+            del self._prompts[said.id], self._own[said.id]
+            raise
+        except SegueError as error:
+            log.info("a prompt waits for the next gateway: %s", error)
 
     async def stop(self) -> None:
         """End the turn that runs, as /stop does."""

@@ -15,7 +15,7 @@ from segue.core.lanes import Identity
 from segue.core.messages import File
 from segue.core.values import SessionId
 from segue.core.windows import ACCOUNT, EDITOR, HOSTS
-from segue.errors import Invalid, Refused, StoreError
+from segue.errors import Invalid, Overloaded, Refused, StoreError
 from segue.runtime.editors.agent import serve
 from segue.runtime.editors.wire import Texts
 from segue.runtime.server.tokens import Tokens
@@ -29,10 +29,13 @@ LOOKED = 5.0
 """Seconds between looks whether a token still counts."""
 _MOST = 100
 """Frames that wait for an editor; then its window waits, and sums up."""
+_WAITING = 200
+"""Requests of an editor that wait in one conversation; more are refused."""
 _PAUSE = 0.5
 _FAILED = 1011
 """The code that a WebSocket is closed with after an error of the server's own."""
 _UNFORESEEN = "Something failed here. The host can find the details in the log."
+_BUSY = f"{_WAITING} requests of this conversation wait. Read their answers, then ask again."
 _WHOLE = "A token for one session can't open an editor, whose commands reach all sessions of its person."
 
 
@@ -99,7 +102,7 @@ class OwnWindow:
         self._seat = seat
         self._request = request
         self._frames: asyncio.Queue[Shown | None] = asyncio.Queue(_MOST)
-        self._asked: asyncio.Queue[Asked] = asyncio.Queue()
+        self._asked: asyncio.Queue[Asked] = asyncio.Queue(_WAITING)
         self._window: Window | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -109,8 +112,11 @@ class OwnWindow:
         self._tasks = [asyncio.create_task(self._run(self._window)), asyncio.create_task(self._hear(self._window))]
 
     async def ask(self, request: Asked) -> None:
-        """Ask for something; nobody waits here, since whoever asks also reads the frames."""
-        self._asked.put_nowait(request)
+        """Ask for something; raises `Overloaded` while too much waits, since whoever asks also reads the frames."""
+        try:
+            self._asked.put_nowait(request)
+        except asyncio.QueueFull as full:
+            raise Overloaded(_BUSY) from full
 
     async def frames(self) -> AsyncIterator[Shown]:
         """The window's frames, until it fails."""
@@ -120,7 +126,7 @@ class OwnWindow:
     async def again(self, session: SessionId | None) -> None:
         """Open the window anew, on the session that it showed."""
         await self.close()
-        self._frames, self._asked = asyncio.Queue(_MOST), asyncio.Queue()
+        self._frames, self._asked = asyncio.Queue(_MOST), asyncio.Queue(_WAITING)
         self._request = replace(self._request, begins=Begins.OWN, session=session)
         while True:
             await asyncio.sleep(_PAUSE)

@@ -1,6 +1,5 @@
 """A window's view of its session: which entries it shows, and what it must be sent next."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from segue.changes.exchange import turns
@@ -22,6 +21,8 @@ from segue.runtime.windows.frames import (
 )
 
 _SHORT = 80
+MOST_SESSIONS = 200
+"""Sessions of which a window remembers what it showed: an answer in an older one is told again."""
 
 
 class WindowView:
@@ -37,8 +38,8 @@ class WindowView:
         self.session: SessionId | None = None
         self.answered = 0
         """The newest turn whose answer is shown."""
-        self.told: dict[str, int] = defaultdict(int)
-        """The last entry of each session that was shown here."""
+        self._told: dict[str, int] = {}
+        """The last entry that was shown here of each of the sessions that were shown last."""
         self._shows_nothing = True
         """Nothing of the session was sent yet."""
         self._named: ShownSession | None = None
@@ -80,6 +81,10 @@ class WindowView:
         self._earlier = _before(page)
         return EarlierFrame(await self._entries(page), self._earlier)
 
+    def shows(self, session: str, n: int) -> bool:
+        """Whether an entry was shown here, as far as that is remembered."""
+        return n <= self._told.get(session, 0)
+
     def mine(self, person: str) -> bool:
         """Whether somebody is the window's person."""
         return person in self._me
@@ -101,9 +106,11 @@ class WindowView:
 
     def _tell(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
-            self.told[entry.tip.session] = max(self.told[entry.tip.session], entry.tip.n)
+            self._told[entry.tip.session] = max(self._told.pop(entry.tip.session, 0), entry.tip.n)
             if entry.tip.session == self.session:
                 self.answered = max(self.answered, entry.turn)
+        for session in list(self._told)[:-MOST_SESSIONS]:
+            del self._told[session]
 
 
 def shown(session: Session) -> ShownSession:

@@ -384,7 +384,7 @@ class Window:
             return
         files = (sight.file,) if sight.file else ()
         # An answer in a session that this lane left before it was there stands nowhere else here.
-        left = sight.session != self._view.session and sight.entry > self._view.told[sight.session]
+        left = sight.session != self._view.session and not self._view.shows(sight.session, sight.entry)
         if card := questions.shows(sight.key):
             await self._show_questions()
         elif left or not sight.entry:
