@@ -78,7 +78,7 @@ class Refusal(Enum):
     BEARER_ENDED = "That token has ended. `segue tokens create` makes a new one."
     BEARER_REVOKED = "That token was revoked. Ask the host of this Segue for a new one."
     BEARER_ELSEWHERE = "That token is for something else. `segue tokens create` makes one for this."
-    BEARER_BLOCKED = "That token's person may not talk here."
+    BEARER_BLOCKED = "That token's person may talk nowhere here now. The host of this Segue decides that."
     TOO_MANY_TOKENS = "Too many tokens that didn't count came from there. Try again in ten minutes."
     NO_SCHEDULE = "No scheduled work of yours goes by that. /schedules lists it."
     NO_HANDOFF = "No handoff is on its way from here."

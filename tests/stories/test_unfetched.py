@@ -51,7 +51,7 @@ async def test_a_stranger_s_file_is_neither_fetched_nor_kept_until_they_are_let_
         assert (await square.hears(hers, 2))[1] == "Got cat.png of 9"
         assert list(platform.shelf.kept.values()) == [b"her bytes"]
         # Nobody remembers that they might.
-        await square.store.driver.write(grants.revoke_all, person, person, square.clock())
+        await square.store.driver.write(grants.revoke_all, person, person, gateway._access.still, square.clock())
         platform.shelf.kept.clear()
         eve.attaches("dog.png", b"more of her bytes", hers, to=To.AGENT)
         await platform.settles()

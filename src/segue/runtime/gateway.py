@@ -119,7 +119,8 @@ class Gateway:
         self._ids = fresh_ids(clock)
         self._adapters = {(adapter.platform, adapter.account): adapter for adapter in adapters}
         self.patient = Patient(self.store.driver, self.metrics.store_failed)
-        self.tokens = Tokens(self.patient, clock)
+        self._access = access = Access(self.settings, self._ids)
+        self.tokens = Tokens(self.patient, access.still, clock)
         self._failures = Failures(self.metrics.failed)
         self._supervisor = Supervisor(self._failures)
         self._replica = Replica(self.patient, self._ids, self.settings.lease)
@@ -132,7 +133,6 @@ class Gateway:
         self._stranded = Stranded(ground, self._turns, self._outboxes.values())
         self._commands = self._typed()
         self.programs = self._served(ground, box)
-        access = Access(self.settings, self._ids)
         self._inbox = Inbox(self.store.driver, ground, self._turns, self._door(access))
         self._accepting = AcceptHealth(self._inbox, self.store.driver, self._ids(), self.settings.poll)
         self._handoffs = Handoffs(ground)
@@ -227,6 +227,7 @@ class Gateway:
 
     async def __aenter__(self) -> Self:
         await self._unite()
+        await self._end_astray()
         await self._replica.join()
         self._unlisten = self.store.driver.listen(self._heard)
         self._inbox.open = self._turns.open = True
@@ -365,6 +366,12 @@ class Gateway:
         hosts = self.settings.hosts
         host = await self.patient.write(grants.unite, hosts, [self._ids() for _ in hosts[1:]], self._clock())
         self._turns.knows_host(host or "")
+
+    async def _end_astray(self) -> None:
+        """End turns whose people may talk no more where they asked, since the settings changed."""
+        still = self._access.still
+        for person in await self.patient.read(grants.astray, still):
+            await self.patient.write(grants.end_turns, person, still, self._clock())
 
     async def _live(self) -> None:
         """Do everything at once; under a new id again if this replica was taken for dead."""

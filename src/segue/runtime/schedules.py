@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 
 from segue.changes.exchange import schedules
 from segue.changes.exchange.planner import Planner
-from segue.changes.exchange.schedules import Schedule, Still, Time, Unkept
+from segue.changes.exchange.schedules import Schedule, Time, Unkept
+from segue.changes.people.tokens import Still
 from segue.core import schedules as times
 from segue.core.contracts.files import RESULTS, FileStore
 from segue.core.values import Moment

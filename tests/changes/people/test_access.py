@@ -469,7 +469,7 @@ async def test_what_a_grant_let_run_stops_with_it(door: Door, world: World) -> N
     await door.hears("host", f"/link {await door.code('eve')}")
     eve, place = await world.person("eve"), said("eve", "").place
     assert await world.store.driver.read(door.access.still, eve.id, place)
-    await world.store.driver.write(grants.revoke_all, eve.id, eve.id, world.clock())
+    await world.store.driver.write(grants.revoke_all, eve.id, eve.id, Access(SETTINGS, world.ids).still, world.clock())
     assert not await world.store.driver.read(door.access.still, eve.id, place)
 
 

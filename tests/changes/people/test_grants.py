@@ -6,10 +6,12 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
+from segue.changes.accept import Queued
 from segue.changes.commands.request import Request
 from segue.changes.commands.transcript import TranscriptCommands
 from segue.changes.exchange import turns
 from segue.changes.people import codes, grants, persons
+from segue.changes.people.access import Access
 from segue.changes.people.codes import Code, CodeKind
 from segue.changes.people.grants import Footing, Grant, Scope
 from segue.core.commands import Command
@@ -17,9 +19,10 @@ from segue.core.contracts.database import Transaction
 from segue.core.lanes import Identity, Kind, Lane, Person, Rules, account_key
 from segue.core.moves import Limits
 from segue.core.people import Standing
+from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.values import PersonId
 from segue.errors import Invalid, Refusal, StoreLocked
-from tests.changes.world import World, of_the_test, private, public
+from tests.changes.world import MARK, World, of_the_test, private, public
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -361,6 +364,46 @@ async def test_a_block_stops_what_runs_and_withdraws_what_waits(world: World) ->
         )
         assert became == outcome
     assert await world.store.driver.read(turns.stopped, running.session)
+
+
+async def unfinished(world: World, *queued: Queued) -> list[tuple[str | None, bool]]:
+    """How turns ended, if they did, and whether they are to stop."""
+    found = []
+    for one in queued:
+        [(outcome, stopped_by)] = await world.raw(
+            "select outcome, stopped_by from turns where session = $1 and seq = $2", one.session, one.turn
+        )
+        found.append((outcome, stopped_by is not None))
+    return found
+
+
+async def test_a_revoke_ends_turns_where_nothing_else_lets_their_person_in(world: World, gate: Gate) -> None:
+    club = GatewaySettings(accounts={("telegram", "bot"): AccountSettings(allow_groups=frozenset({"club"}))})
+    running = await world.hear("ann", "one", private("ann"), me="me")
+    waiting = await world.hear("ann", "two", private("ann"))
+    elsewhere = await world.hear("ann", "three", public("club", "t"))
+    bobs = await world.hear("bob", "four", private("bob"))
+    person, at = running.met.person.id, world.clock()
+    for one in (running, bobs):
+        await gate.grant(one.met.person)
+    still = Access(club, world.ids).still
+    assert of_the_test(await world.store.driver.read(grants.astray, still)) == []
+    await world.store.driver.write(grants.revoke_all, person, bobs.met.person.id, still, at)
+    ended = await unfinished(world, running, waiting, elsewhere, bobs)
+    assert ended == [(None, True), ("withdrawn", False), (None, False), (None, False)]
+
+
+async def test_turns_end_whose_people_the_settings_let_in_no_more(world: World) -> None:
+    anns = await world.hear("ann", "one", private("ann"), me="me")
+    more, bobs = await world.hear("ann", "two", private("ann")), await world.hear("bob", "three", private("bob"))
+    for allowed, gone in (({"ann", "bob"}, []), ({"bob"}, [anns.met.person.id])):
+        account = AccountSettings(allow=frozenset({*allowed, MARK}), allow_groups=frozenset({MARK}))
+        still = Access(GatewaySettings(accounts={("telegram", "bot"): account}), world.ids).still
+        found = await world.store.driver.read(grants.astray, still)
+        assert [person for person in found if person in (anns.met.person.id, bobs.met.person.id)] == gone
+        for person in gone:
+            await world.store.driver.write(grants.end_turns, person, still, world.clock())
+    assert await unfinished(world, anns, more, bobs) == [(None, True), ("withdrawn", False), (None, False)]
 
 
 @pytest.mark.parametrize("standing", [Standing.HOST, Standing.PARTICIPANT])

@@ -6,16 +6,22 @@ from segue.changes import audit
 from segue.changes.audit import Event
 from segue.changes.forgetting import erasure
 from segue.changes.forgetting.erasure import Cause, Reason
-from segue.changes.people import grants, tokens
+from segue.changes.people import grants, persons, tokens
+from segue.changes.people.access import Access
+from segue.changes.people.grants import Scope
 from segue.changes.people.tokens import Bearer, Token, TokenScope
-from segue.core.lanes import Person
+from segue.core.lanes import Address, Identity, Kind, Person, Place, account_key
+from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.values import PersonId, SessionId
+from segue.core.windows import ACCOUNT, EDITOR
 from segue.errors import Invalid, Refusal, Refused
 from segue.runtime.retrying import Patient
 from segue.runtime.server.tokens import Tokens
 from tests.changes.world import World, of_the_test
 
 DAY = 86400.0
+OPEN = GatewaySettings(accounts={("telegram", "bot"): AccountSettings(public=True)})
+STILL = Access(OPEN, str).still
 
 
 async def given(
@@ -28,7 +34,7 @@ async def given(
 
 
 async def shown(world: World, words: str, scope: TokenScope = TokenScope.MCP) -> PersonId | Refusal:
-    found = await world.store.driver.read(tokens.person_of, words, scope, world.clock())
+    found = await world.store.driver.read(tokens.person_of, words, scope, STILL, world.clock())
     return found.person.id if isinstance(found, Bearer) else found
 
 
@@ -58,12 +64,39 @@ async def test_all_that_ends_a_token(world: World) -> None:
     await write(grants.block, bob.id, ann.id, world.clock())
     assert await shown(world, "two") is Refusal.BEARER_BLOCKED
     await write(grants.unblock, bob.id, ann.id, world.clock())
-    await write(grants.revoke_all, bob.id, ann.id, world.clock())
+    await write(grants.revoke_all, bob.id, ann.id, STILL, world.clock())
     assert await shown(world, "two") is Refusal.BEARER_REVOKED
     facts = await world.store.driver.read(audit.newest, 100, bob.id)
     events = [(noted.fact.event, noted.fact.detail) for noted in facts]
     assert events[0] == (Event.REVOKED, f"token {second.id}, mcp")
     assert events[-1] == (Event.BEARER, f"{first.id}, mcp")
+
+
+@pytest.mark.parametrize(
+    ("account", "way"),
+    [
+        (AccountSettings(public=True), "public"),
+        (AccountSettings(allow=frozenset({"ann"})), "named"),
+        (AccountSettings(), "granted"),
+        (AccountSettings(allow=frozenset({"bob"}), allow_groups=frozenset({"club"})), ""),
+    ],
+)
+async def test_a_token_counts_while_its_person_may_talk_in_some_way(
+    world: World, account: AccountSettings, way: str
+) -> None:
+    ann = await world.person("ann")
+    await given(world, ann, "hers")
+    if way == "granted":
+        key = account_key("telegram", "bot")
+        await world.store.driver.write(grants.grant, key, ann.id, Scope.DM, "test", ann.id, world.clock())
+    # An editor's own account is open to whoever has a token: that is no way in of its own.
+    await world.store.driver.write(persons.give, Identity(EDITOR, ACCOUNT, ann.id), ann.id, world.clock())
+    accounts = {("telegram", "bot"): account, (EDITOR, ACCOUNT): AccountSettings(public=True)}
+    still = Access(GatewaySettings(accounts=accounts), world.ids).still
+    found = await world.store.driver.read(tokens.person_of, "hers", TokenScope.MCP, still, world.clock())
+    assert isinstance(found, Bearer) if way else found is Refusal.BEARER_BLOCKED
+    place = Place(Address(EDITOR, ACCOUNT, chat="window"), Kind.DM)
+    assert await world.store.driver.read(still, ann.id, place) is bool(way)
 
 
 async def test_who_is_forgotten_has_no_token_left_and_a_forgotten_session_none_of_its_own(world: World) -> None:
@@ -94,7 +127,7 @@ async def test_tokens_that_dont_count_are_written_down_and_limited_and_one_that_
 ) -> None:
     ann = await world.person("ann")
     await given(world, ann, "right")
-    server = Tokens(Patient(world.store.driver), world.clock)
+    server = Tokens(Patient(world.store.driver), STILL, world.clock)
     for _ in range(5):
         with pytest.raises(Refused, match="isn't known here"):
             await server.person_of("guess", TokenScope.MCP, "10.0.0.9")

@@ -1,16 +1,21 @@
 """`segue tokens`: made and shown once, listed, revoked."""
 
 from segue.changes.people import tokens
+from segue.changes.people.access import Access
 from segue.changes.people.tokens import Bearer, TokenScope
 from segue.core.lanes import Identity, Person
+from segue.core.settings import AccountSettings, GatewaySettings
+from segue.core.windows import HOSTS
 from segue.errors import Refusal
 from segue.store import Store
 from tests.cli.conftest import Home
 
+STILL = Access(GatewaySettings(hosts=HOSTS, accounts={("http", "alpha"): AccountSettings(public=True)}), str).still
+
 
 def meaning(home: Home, token: str) -> Bearer | Refusal:
     async def look(store: Store, _: Person) -> Bearer | Refusal:
-        found: Bearer | Refusal = await store.driver.read(tokens.person_of, token, TokenScope.MCP, 0.0)
+        found: Bearer | Refusal = await store.driver.read(tokens.person_of, token, TokenScope.MCP, STILL, 0.0)
         return found
 
     return home.do(look)

@@ -8,9 +8,10 @@ import pytest
 from acp import RequestError
 from websockets.exceptions import ConnectionClosed
 
-from segue.changes.people import tokens
+from segue.changes.people import grants, tokens
+from segue.changes.people.grants import Scope
 from segue.changes.people.tokens import Token, TokenScope
-from segue.core.lanes import Identity, Person
+from segue.core.lanes import Identity, Person, account_key
 from segue.core.values import SessionId
 from segue.core.windows import EDITOR, HOSTS
 from segue.errors import Overloaded, Refusal
@@ -54,6 +55,8 @@ async def test_a_token_opens_its_persons_sessions_and_nobody_elses(tmp_path: Pat
         store = here.gateway.store
         host = await store.person(HOSTS[0])
         ann = await store.person(Identity("telegram", "bot", "7"), "Ann")
+        account = account_key("telegram", "bot")
+        await store.driver.write(grants.grant, account, ann.id, Scope.DM, "test", host.id, 1.0)
         hosts, anns = await token_of(here, host), await token_of(here, ann)
         his, all_his = await talks(here, hosts, "tea")
         hers, all_hers = await talks(here, anns, "cake")

@@ -262,6 +262,27 @@ async def test_a_token_that_doesnt_count_is_refused_in_words(tmp_path: Path) -> 
         assert (await http.post("/mcp", json=call, headers={"Host": "elsewhere.example"})).status_code == 421
 
 
+async def test_a_call_that_waits_answers_nobody_whose_token_was_revoked(tmp_path: Path) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        async def answer(self, work: Work) -> AsyncIterator[Event]:
+            begun.set()
+            await go_on.wait()
+            yield Text("the secret")
+
+    platform = WhatsApp()
+    async with house(tmp_path, Slow(), platform.adapter()) as here:
+        store, ann = here.gateway.store, platform.person("Ann").identity
+        person = (await store.person(ann, "Ann")).id
+        async with program(here.url, await given(store, person, "anns")) as anns:
+            waiting = asyncio.create_task(anns.fails("sessions_spawn", key="1", task="tell me", wait=WAIT))
+            await begun.wait()
+            await store.driver.write(tokens.revoke, "id-anns", person, time.time())
+            go_on.set()
+            assert await waiting == "That token was revoked. Ask the host of this Segue for a new one."
+
+
 async def test_a_program_hands_a_conversation_off_and_asks_its_person_where_they_are(tmp_path: Path) -> None:
     async with street(tmp_path) as there:
         ann = await there.meets("Ann")

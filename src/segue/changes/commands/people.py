@@ -20,6 +20,7 @@ from segue.changes.commands.request import Answer, Request, line_of, listing
 from segue.changes.exchange import deliveries, handoffs, questions
 from segue.changes.exchange.questions import Posed
 from segue.changes.people import actors, codes, grants, persons
+from segue.changes.people.access import Access
 from segue.changes.people.codes import Code, CodeKind
 from segue.changes.people.grants import Scope
 from segue.changes.people.persons import Merge
@@ -236,8 +237,9 @@ def _typed(code: Code, request: Request) -> Joining:
 class PeopleCommands:
     """Takes back who is one person with whom, and who may talk."""
 
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, settings: GatewaySettings, ids: Ids) -> None:
         self._ids = ids
+        self._still = Access(settings, ids).still
 
     def unlink(self, request: Request) -> Transaction[Answer]:
         if not request.here_alone:
@@ -268,7 +270,7 @@ class PeopleCommands:
             lines = yield from _numbered(people, grants.described)
             return Answer(listing(lines, "/revoke N takes it back.") if lines else NOBODY_LET_IN)
         person = yield from sessions.line(request.lane, host, "revoke", _number(request))
-        yield from grants.revoke_all(PersonId(person), host, request.at)
+        yield from grants.revoke_all(PersonId(person), host, self._still, request.at)
         return Answer(REVOKED.format(other=(yield from persons.described(PersonId(person)))))
 
 

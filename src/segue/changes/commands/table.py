@@ -55,7 +55,7 @@ class Commands:
             ForgetCommand(consents, rules, ids),
             LinkCommand(settings, consents, ids),
             NotesCommand(),
-            PeopleCommands(ids),
+            PeopleCommands(settings, ids),
             ViewCommands(problems, settings, consents, adapters),
             SessionCommands(consents, ids),
             TranscriptCommands(consents, limits, rules, ids),

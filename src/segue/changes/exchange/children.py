@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from segue.changes.exchange import deliveries, readers, routes, turns
 from segue.changes.exchange.readers import Reader
-from segue.changes.exchange.schedules import Still
 from segue.changes.exchange.turns import Addressee
 from segue.changes.people import actors
+from segue.changes.people.tokens import Still
 from segue.changes.places import addresses
 from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves, readings, sessions, titles
@@ -172,8 +172,12 @@ def opening(asker: Asker) -> Transaction[Place | None]:
 
 
 def allowed(asker: Asker, still: Still) -> Transaction[None]:
-    """Raise `Refused` if the person of the turn may talk no more where the conversation is."""
-    if not (yield from still(asker.person, (yield from opening(asker)))):
+    """Raise `Refused` if the person of the turn may talk no more where the conversation is.
+
+    Whether they may talk where they asked for the turn is looked at in each call of a tool.
+    """
+    place = yield from opening(asker)
+    if (place is not None or asker.held is None) and not (yield from still(asker.person, place)):
         raise Refused(Refusal.NOT_ALLOWED)
 
 

@@ -4,7 +4,7 @@ Law: a run is a row whose key is the work and the time, written in the transacti
 the work is due next. So a time that is due makes one turn or none, and a turn that is queued outlives its replica.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -12,6 +12,7 @@ from segue.changes import audit
 from segue.changes.audit import Event, Fact
 from segue.changes.exchange import deliveries, routes, turns
 from segue.changes.people import actors
+from segue.changes.people.tokens import Still
 from segue.changes.places import lanes
 from segue.changes.rows import each, first, one
 from segue.changes.sessions import readings, sessions
@@ -29,9 +30,6 @@ from segue.errors import Refusal, Refused
 _MOST_LISTED = 1000
 LOCAL = "local"
 _LIST = "schedules"
-
-Still = Callable[[PersonId, Place | None], Transaction[bool]]
-"""Whether somebody may talk in a place as things stand now."""
 
 
 class Order(Value, frozen=True):

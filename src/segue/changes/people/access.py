@@ -5,13 +5,14 @@ only the host can use. A person is joined with the host only by a code that the 
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
 from segue.changes.exchange import questions
 from segue.changes.people import actors, codes, grants, persons
 from segue.changes.people.persons import Met
+from segue.changes.places import merges
 from segue.core.commands import Command, Unknown, may_ask
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Identity, Kind, Lane, Place, account_key
@@ -20,6 +21,7 @@ from segue.core.people import RANDOMNESS, UNBOUNDED, Allowance, Facts, Standing,
 from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.text.notices import pairing
 from segue.core.values import Moment, PersonId, Value
+from segue.core.windows import ACCOUNT, EDITOR
 from segue.database.statements import q
 from segue.errors import Refused
 
@@ -97,25 +99,38 @@ class Access:
         return Pass(standing, allowance)
 
     def still(self, person: PersonId, place: Place | None) -> Transaction[bool]:
-        """Whether somebody may talk in a place as things stand now, though they say nothing: work of theirs is due."""
+        """Whether somebody may talk in a place as things stand now, though they say nothing; None: in some way at all.
+
+        That is how it is looked at where a program or an editor acts for them, or work of theirs is due nowhere.
+        """
         person = yield from actors.now(person)
         ways = yield from persons.identities(person)
         if not self._hosts.isdisjoint(ways):
             return True
         if (yield q.block(person=person)):
             return False
-        if place is None:
-            return True
+        if place is None or (place.address.platform, place.address.account) == (EDITOR, ACCOUNT):
+            return (yield from self._somewhere(person, ways))
         address = place.address
         account = self._settings.accounts.get((address.platform, address.account), NO_ACCOUNT)
         users = {way.user for way in ways if (way.platform, way.account) == (address.platform, address.account)}
-        listed = (
-            account.allow & users if place.kind is Kind.DM else account.allow_groups & {address.chat, place.around.chat}
-        )
-        if account.public or listed:
+        if account.public or (place.kind is Kind.DM and account.allow & users):
             return True
+        if place.kind is not Kind.DM and account.allow_groups:
+            # The platform may have told of the chat by other ids.
+            told = [merge.gone.chat for merge in (yield from merges.within(place.around))]
+            if account.allow_groups & {address.chat, place.around.chat, *told}:
+                return True
         key, scope = account_key(address.platform, address.account), grants.scope_of(place.kind)
         return any((grant.account, grant.scope) == (key, scope) for grant in (yield from grants.of(person)))
+
+    def _somewhere(self, person: PersonId, ways: Sequence[Identity]) -> Transaction[bool]:
+        """Whether somebody may talk in some way: by a grant, by name, or where everybody may; groups alone are none."""
+        for way in ways:
+            account = self._settings.accounts.get((way.platform, way.account), NO_ACCOUNT)
+            if way.platform != EDITOR and (account.public or way.user in account.allow):
+                return True
+        return bool((yield from grants.of(person)))
 
     def _strange(self, arrival: Arrival, met: Met, lane: Lane, command: object, at: Moment) -> Transaction[Verdict]:
         """The way in for a stranger: in private they may type a code, or are given one for the host to type."""

@@ -10,13 +10,15 @@ from segue.changes import audit
 from segue.changes.audit import Event, Fact
 from segue.changes.people import actors, persons, tokens
 from segue.changes.people.persons import Known
+from segue.changes.people.tokens import Still
 from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
-from segue.core.lanes import Identity, Kind, Lane
+from segue.core.lanes import Address, Identity, Kind, Lane, Place
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 from segue.database.transactions import Moved
+from segue.errors import Refusal, Refused
 
 
 class Scope(StrEnum):
@@ -94,12 +96,16 @@ def described(person: PersonId) -> Transaction[str]:
     return f"{yield from persons.described(person)}: {ways}"
 
 
-def revoke_all(person: PersonId, by: PersonId, at: Moment) -> Transaction[list[Grant]]:
-    """End every grant and every token that a person has; returns the grants."""
+def revoke_all(person: PersonId, by: PersonId, still: Still, at: Moment) -> Transaction[list[Grant]]:
+    """End every grant and every token that a person has; returns the grants.
+
+    Where they may talk no more, their running turns stop, and what they have waiting is withdrawn.
+    """
     yield from tokens.revoke_all(person, by, at)
     ended = yield from of(person)
     for account, scope in dict.fromkeys((held.account, held.scope) for held in ended):
         yield from revoke(account, person, scope, by, at)
+    yield from end_turns((yield from actors.hold(person)), still, at)
     return ended
 
 
@@ -111,19 +117,72 @@ def block(person: PersonId, by: PersonId, at: Moment) -> Transaction[bool]:
     person = yield from actors.hold(person)
     if not (yield q.add_block(person=person, by=by, at=at)):
         return False
-    yield from _end_turns(person, at)
+    yield from end_turns(person, _nowhere, at)
     yield from audit.note(Fact(Event.BLOCKED, person, by), at)
     return True
 
 
-def _end_turns(person: PersonId, at: Moment) -> Transaction[None]:
-    """Stop the running turns of a person, and withdraw those that wait; whoever they were before counts too."""
+class UnfinishedTurn(Value, frozen=True):
+    """A turn that runs or waits."""
+
+    session: SessionId
+    seq: int
+    spoken: bool
+    """Whether its person asked for it in so many words."""
+    person: PersonId
+
+
+def may_go_on(turn: UnfinishedTurn, still: Still) -> Transaction[bool]:
+    """Whether the person of a turn may still talk where it was asked for.
+
+    What nobody typed there, such as the first words after a handoff, is theirs as long as they may talk in some way.
+    """
+    asked = yield from first(str, q.asked_at(session=turn.session, turn=turn.seq))
+    if asked is None:
+        asked = yield from first(str, q.origin_of_turn(session=turn.session, turn=turn.seq))
+    place = None
+    if asked is not None:
+        place = (yield from first(Place, q.address(address=asked))) or Place(Address.parse(asked))
+    if (yield from still(turn.person, place)):
+        return True
+    return not turn.spoken and place is not None and (yield from still(turn.person, None))
+
+
+def check_turn(session: SessionId, seq: int, still: Still) -> Transaction[None]:
+    """Raise `Refused` if the person of a turn that runs may talk no more where it was asked for."""
+    turn = yield from one(UnfinishedTurn, q.unfinished_turn(session=session, turn=seq))
+    if not (yield from may_go_on(turn, still)):
+        raise Refused(Refusal.NOT_ALLOWED)
+
+
+def astray(still: Still) -> Transaction[list[PersonId]]:
+    """The people of turns that run or wait though they may talk there no more, such as since the settings changed."""
+    found: dict[PersonId, None] = {}
+    for turn in (yield from each(UnfinishedTurn, q.unfinished_turns())):
+        if turn.person not in found and not (yield from may_go_on(turn, still)):
+            found[turn.person] = None
+    return list(found)
+
+
+def end_turns(person: PersonId, still: Still, at: Moment) -> Transaction[None]:
+    """Stop the running turns of a person where they may talk no more, and withdraw those that wait there.
+
+    Whoever they were before counts too.
+    """
     for known_as in (yield from each(PersonId, q.everyone_in(person=person))):
         for session in sorted((yield from each(SessionId, q.sessions_awaited_by(person=known_as)))):
             yield q.lock_session(session=session)
-            yield q.withdraw_turns_of(session=session, person=known_as, at=at)
-            yield q.stop_turns(session=session, person=known_as)
+            for turn in (yield from each(UnfinishedTurn, q.unfinished_turns_of(session=session, person=known_as))):
+                if (yield from may_go_on(turn, still)):
+                    continue
+                if not (yield q.withdraw_turn(session=session, turn=turn.seq, at=at)):
+                    yield q.stop_turn(session=session, turn=turn.seq)
             yield Wake(Topic.LOOK, session)
+
+
+def _nowhere(_person: PersonId, _place: Place | None) -> Transaction[bool]:
+    yield from ()
+    return False
 
 
 def unblock(person: PersonId, by: PersonId, at: Moment) -> Transaction[bool]:

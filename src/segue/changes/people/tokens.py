@@ -1,9 +1,10 @@
 """Tokens of people: each lets a program act for its person in one way, until it ends or is revoked.
 
 Law: only a digest is kept, so a token is shown once. A token counts while it hasn't ended, wasn't revoked, and its
-person isn't blocked; whom its person was merged into has it, too.
+person may talk in some way; whom its person was merged into has it, too.
 """
 
+from collections.abc import Callable
 from enum import StrEnum
 from hashlib import sha256
 
@@ -12,13 +13,15 @@ from segue.changes.audit import Event, Fact
 from segue.changes.people import actors
 from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Person
+from segue.core.lanes import Person, Place
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
-from segue.errors import Invalid, Refusal
+from segue.errors import Invalid, Refusal, Refused
 
 PREFIX = "segue_"
 """Beginning of every token, by which people and scanners for secrets know one."""
+Still = Callable[[PersonId, Place | None], Transaction[bool]]
+"""Whether somebody may talk in a place as things stand now; in some way at all, if it is None."""
 _KEPT = 30 * 86400.0
 """Seconds for which a token that counts no more is listed."""
 _HOUR = 3600.0
@@ -89,9 +92,20 @@ def create(token: Token, digest: str, by: PersonId, at: Moment) -> Transaction[T
     return (yield from one(Token, q.token(id=token.id)))
 
 
-def person_of(shown: str, scope: TokenScope, at: Moment) -> Transaction[Bearer | Refusal]:
+def person_of(shown: str, scope: TokenScope, still: Still, at: Moment) -> Transaction[Bearer | Refusal]:
     """The person for whom a token acts, or why it doesn't count for this."""
-    found = yield from first(Token, q.token_shown(digest=digest(shown)))
+    return (yield from _bearer((yield from first(Token, q.token_shown(digest=digest(shown)))), scope, still, at))
+
+
+def check(id: str, still: Still, at: Moment) -> Transaction[None]:
+    """Raise `Refused` if a token, which a call showed when it began, counts no more."""
+    found = yield from first(Token, q.token(id=id))
+    bearer = yield from _bearer(found, found.scope if found else TokenScope.MCP, still, at)
+    if isinstance(bearer, Refusal):
+        raise Refused(bearer)
+
+
+def _bearer(found: Token | None, scope: TokenScope, still: Still, at: Moment) -> Transaction[Bearer | Refusal]:
     if found is None:
         return Refusal.BEARER_UNKNOWN
     person = yield from actors.now(found.person)
@@ -101,7 +115,7 @@ def person_of(shown: str, scope: TokenScope, at: Moment) -> Transaction[Bearer |
         return Refusal.BEARER_ENDED
     if found.scope is not scope:
         return Refusal.BEARER_ELSEWHERE
-    if (yield q.block(person=person)):
+    if not (yield from still(person, None)):
         return Refusal.BEARER_BLOCKED
     return Bearer((yield from one(Person, q.person(person=person))), found)
 

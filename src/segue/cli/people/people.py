@@ -9,6 +9,7 @@ import click
 from msgspec.structs import replace
 
 from segue.changes.people import browsers, codes, grants, persons, register, tokens
+from segue.changes.people.access import Access
 from segue.changes.people.persons import WHY
 from segue.changes.people.register import By, Listed
 from segue.cli import completes
@@ -98,10 +99,12 @@ async def read(person: str, *, as_json: bool) -> None:
 async def revoke(person: str) -> None:
     """End every grant and token of a person.
 
-    Somebody whom a code let in talks no more.
+    Somebody whom a code let in talks no more: what runs for them where they may not talk stops, and what waits is
+    withdrawn.
     """
     shown = await _do(person, tokens.revoke_all)
-    ended = await _do(person, grants.revoke_all)
+    still = Access(_settings(), fresh_ids(time.time)).still
+    ended = await _do(person, lambda whose, by, at: grants.revoke_all(whose, by, still, at))
     for token in shown:
         click.echo(f"Revoked: token {token.id} for {token.scope}, since {moment(token.made)}")
     for grant in ended:

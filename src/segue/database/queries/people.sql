@@ -526,8 +526,38 @@ union all
 select s.id from sessions s where s.holder is null and s.head < s.tail and exists (
   select 1 from turns t where t.session = s.id and t.seq > s.head and t.outcome is null and t.person = :person);
 
--- name: withdraw_turns_of
--- What a person has waiting in a session is taken back.
+-- columns: unfinished
+t.session, t.seq, t.kind not in ('opening', 'ending', 'sent', 'result', 'scheduled') as spoken, t.person
+
+-- name: unfinished_turns_of
+-- The turns of a person that run or wait in a session.
+select {unfinished} from turns t
+where t.session = :session and t.person = :person and t.outcome is null and t.seq > (select head from sessions where id = :session)
+order by t.seq;
+
+-- name: unfinished_turns
+-- Every turn that runs or waits.
+select {unfinished} from sessions s {cross_join} turns t on t.session = s.id and t.seq > s.head
+where s.holder is not null and t.outcome is null
+union all
+select {unfinished} from sessions s {cross_join} turns t on t.session = s.id and t.seq > s.head
+where s.holder is null and s.head < s.tail and t.outcome is null;
+
+-- name: unfinished_turn
+-- A turn that runs.
+select {unfinished} from turns t where t.session = :session and t.seq = :turn;
+
+-- name: asked_at
+-- The address of the lane in which a turn was asked for.
+select l.address from turns t join lanes l on l.key = t.lane where t.session = :session and t.seq = :turn;
+
+-- name: withdraw_turn
+-- A turn that waits is taken back; nothing comes back if it runs.
 update turns set outcome = 'withdrawn', finished = :at
-where session = :session and person = :person and outcome is null
-  and seq > (select case when holder is null then head else running end from sessions where id = :session);
+where session = :session and seq = :turn and outcome is null
+  and seq > (select case when holder is null then head else running end from sessions where id = :session) returning seq;
+
+-- name: stop_turn
+-- A turn that runs is to end.
+update turns set stopped_by = person
+where session = :session and seq = :turn and outcome is null and stopped_by is null;

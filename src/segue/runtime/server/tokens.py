@@ -5,7 +5,7 @@ from collections import OrderedDict, deque
 from starlette.requests import HTTPConnection
 
 from segue.changes.people import tokens
-from segue.changes.people.tokens import Bearer, TokenScope
+from segue.changes.people.tokens import Bearer, Still, TokenScope
 from segue.core.contracts.database import Clock
 from segue.errors import Refusal, Refused
 from segue.runtime.retrying import Patient
@@ -20,8 +20,9 @@ _PEERS = 1000
 class Tokens:
     """Tells for whom a call is made."""
 
-    def __init__(self, store: Patient, clock: Clock) -> None:
+    def __init__(self, store: Patient, still: Still, clock: Clock) -> None:
         self._store = store
+        self._still = still
         self._clock = clock
         self._tries: OrderedDict[str, deque[float]] = OrderedDict()
 
@@ -40,7 +41,7 @@ class Tokens:
         and nothing more is written; a token that counts does so from there, too: others may share the address.
         """
         at = self._clock()
-        found = await self._store.read(tokens.person_of, token, scope, at)
+        found = await self._store.read(tokens.person_of, token, scope, self._still, at)
         if isinstance(found, Refusal):
             if self._too_many(peer, at):
                 raise Refused(Refusal.TOO_MANY_TOKENS)

@@ -18,7 +18,8 @@ from segue.changes.commands.handoff import HandoffCommand, UnaskedReaders
 from segue.changes.exchange import children, handoffs, questions
 from segue.changes.exchange.asking import Asks
 from segue.changes.exchange.children import Asker, Program
-from segue.changes.people import persons
+from segue.changes.people import persons, tokens
+from segue.changes.people.access import Access
 from segue.changes.people.allowances import Allowing
 from segue.changes.people.tokens import Bearer
 from segue.changes.sessions import lists
@@ -118,6 +119,7 @@ class Programs:
         self._store = ground.store
         self._messages = messages
         self._handoff = handoff
+        self._still = Access(ground.settings, ground.ids).still
         self._asks = Asks(ground.adapters, ground.settings)
         self._allowing = Allowing(ground.settings)
         self._agent = agent
@@ -166,6 +168,11 @@ class Programs:
         allowance = await self._store.read(self._allowing.of, person.id)
         program = Program(Identity(PROGRAM, ACCOUNT, token or "host").key, allowance, only)
         return Asker(None, 0, person.id, person.name, key, self._ground.ids(), program)
+
+    async def check(self, token: str) -> None:
+        """Raise `Refused` if a token counts no more; the host's own programs on this machine have none."""
+        if token:
+            await self._store.read(tokens.check, token, self._still, self._ground.clock())
 
     async def over(self, person: Person) -> None:
         """A person's programs went over a limit: it is written down."""
@@ -277,11 +284,14 @@ class ProgramTools:
             called = f"program/{self._token}/{offer.tool.name}/{written}/{key}"
             asker = await self._programs.asker(self._person, self._token, called, self._only)
             try:
-                return await offer.run(self._programs.calling(asker, called), arguments)
+                done = await offer.run(self._programs.calling(asker, called), arguments)
             except Refused as refused:
                 if refused.why is Refusal.OVER_LIMIT:
                     await self._programs.over(self._person)
                 raise
+            # A call may have waited for minutes: it answers only whoever may still ask.
+            await self._programs.check(self._token)
+            return done
 
         return run
 

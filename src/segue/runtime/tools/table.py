@@ -92,8 +92,10 @@ class BoundTools:
         settings: GatewaySettings,
         waiting: Callable[[], AbstractAsyncContextManager[None]],
         ask: Questions,
+        check: Callable[[], Awaitable[None]],
     ) -> None:
         self._offers = offers
+        self._check = check
         self._ask = ask
         self._live = live
         self._settings = settings
@@ -126,6 +128,7 @@ class BoundTools:
     async def _call(self, call: ToolCall) -> ToolResult:
         async def run(offer: Offer, arguments: Value) -> Any:
             with self._live.calling(self._settings.turn_silence):
+                await self._check()
                 key = self._key(call.name, arguments)
                 calling = Calling(self._asker(), key, self._waiting, self._ask, self._live.agent_name)
                 return await offer.run(calling, arguments)

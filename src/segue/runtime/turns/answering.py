@@ -9,6 +9,8 @@ from functools import partial
 from msgspec.structs import replace
 
 from segue.changes.exchange import questions, readers, turns
+from segue.changes.people import grants
+from segue.changes.people.access import Access
 from segue.changes.sessions import titles, transcripts
 from segue.changes.sessions.resets import reset_taken_back
 from segue.core.contracts.agents import (
@@ -138,6 +140,7 @@ class Answering:
         self._askers = Askers(ground, waiting)
         self._limited = ground.settings.budget.any
         self._hosts = frozenset(identity.key for identity in ground.settings.hosts)
+        self._still = Access(ground.settings, ground.ids).still
         self._summaries = Summaries(ground.store, ground.settings.turn_silence)
 
     async def answer(self, live: Running) -> Run | None:
@@ -169,7 +172,7 @@ class Answering:
         box = self._toolboxes.get((live.agent_name, live.governed)) or _chosen(self._toolbox, agent)
         box = _there(box, self._settings.tools_of_lanes, live.origin) if self._settings.tools_of_lanes else box
         offers = box.offers if work.notes is None else box.with_notebook
-        tools = BoundTools(offers, live, self._settings, partial(self._waiting, run), asker)
+        tools = BoundTools(offers, live, self._settings, partial(self._waiting, run), asker, partial(self._check, run))
         forked = state is None and len(path) > 0 and path[0].tip.session != run.held.session
         branched = await self._agents.branched(run, live.agent_name, live.begun.path) if forked else None
         work = replace(work, tools=tools, state=state and as_seen(state, live.begun.path), branched=branched)
@@ -196,6 +199,10 @@ class Answering:
         make = partial(answered, live, adapter.fits if adapter else None)
         # A long text takes a while to be cut into messages: others go on meanwhile.
         return await self._write(live, await asyncio.to_thread(make) if len(live.said.text) > SHORT else make())
+
+    async def _check(self, run: Run) -> None:
+        """Raise `Refused` if the person of a turn may talk no more: its tools do nothing more for them."""
+        await self._store.read(grants.check_turn, run.held.session, run.turns[0].seq, self._still)
 
     async def _find_agent(self, live: Running, swap: str | None) -> AgentState | None:
         """Find the agent that answers, and the place that names it; returns what the agent kept."""
