@@ -478,6 +478,11 @@ class Delivery(Value, frozen=True):
         return msgspec.structs.replace(self, text=PLACEHOLDER, key=f"{self.key}/placeholder", file=None, choices=())
 
     @property
+    def may_have_placeholder(self) -> bool:
+        """Whether a placeholder with an unknown id may be there: it is in doubt, and so is every attempt."""
+        return not self.message and self.doubtful >= self.attempt > 0
+
+    @property
     def without_buttons(self) -> "Delivery":
         """The same with its choices as a numbered list; commands are named in the text already."""
         choices = [choice for choice in self.choices if not choice.startswith("/")]

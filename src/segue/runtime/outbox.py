@@ -361,6 +361,10 @@ class Outbox:
             if delivery.message and isinstance(adapter, EditsMessages):
                 await adapter.edit(delivery)
                 return delivery.message
+            keyed = adapter.sending is Sending.KEYED and isinstance(adapter, EditsMessages)
+            if keyed and delivery.may_have_placeholder:
+                # Its key gives the placeholder that is there.
+                return await self._place(adapter, delivery, held.me)
             return await self._new(adapter, delivery, held.me)
         except MessageGone:
             # Whoever saw it before it was whole deleted it: the answer comes as a new message.
