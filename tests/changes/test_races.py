@@ -8,6 +8,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from msgspec.structs import replace
 
 from segue.changes.accept import Fresh, FrontDoor
 from segue.changes.exchange import children, deliveries, handoffs, questions, replicas, turns
@@ -684,6 +685,18 @@ async def a_handoff_that_ends_and_a_merge_of_its_person(s: Scene) -> tuple[Make,
 
 
 @pair
+async def another_reader_of_a_private_chat_and_its_new_name_with_a_reset(s: Scene) -> tuple[Make, Make]:
+    renamed = replace(private("ann"), name="another name")
+    return s.accept("bob", private("ann")), s.accept("ann", renamed, IDLE)
+
+
+@pair
+async def another_reader_of_a_private_chat_and_a_group_that_it_becomes(s: Scene) -> tuple[Make, Make]:
+    await s.world.renew(await s.world.dm(s.ann, "ann", "thread"), s.ann, "thread")
+    return s.accept("bob", private("ann")), s.accept("ann", public("ann"))
+
+
+@pair
 async def two_streams_into_one_address(s: Scene) -> tuple[Make, Make]:
     run = await running(s)
     other = await s.world.hear("bob", "and this", public(), me="r")
@@ -703,7 +716,7 @@ async def tool(postgres: Postgres, today: str) -> AsyncIterator[Interleaving]:
 @pytest.mark.parametrize("name", PAIRS)
 async def test_it_is_as_if_one_came_after_the_other(name: str, today_dsn: str, tool: Interleaving) -> None:
     # In short runs every fifth pause is tried, in both orders; `make drill` tries them all.
-    every = 1 if hypothesis.settings().max_examples > 1000 or "in_two_places" in name else 5
+    every = 1 if hypothesis.settings().max_examples > 1000 or "in_two_places" in name or "another_reader" in name else 5
 
     world = await World.open(Engine.POSTGRES, today_dsn)
     one, two = await PAIRS[name](await scene(world))

@@ -2,6 +2,8 @@
 
 Law: what was said in a private chat belongs to its person, never to the address. When the chat becomes a group, or
 another person speaks there, its lanes are released from their sessions and the record of what it has read is dropped.
+
+Law: the addresses of a chat are locked before its lanes, and the lanes before their sessions.
 """
 
 from segue.changes.places.lanes import after

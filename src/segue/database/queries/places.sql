@@ -236,8 +236,8 @@ delete from windows where not exists (select 1 from replicas r where r.id = wind
 update addresses set kind = :kind where key >= :chat and key < :after and kind = 'dm' returning key;
 
 -- name: narrow_places
--- A chat and its threads are private.
-update addresses set kind = 'dm' where key >= :chat and key < :after and kind <> 'dm';
+-- A chat and its threads are private. Those that were are locked by this, too: before their lanes, as everywhere.
+update addresses set kind = 'dm' where key >= :chat and key < :after;
 
 -- name: sessions_spoken_to
 -- What the lanes of a chat and of its threads speak to, and whose session that is.
