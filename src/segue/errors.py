@@ -1,46 +1,46 @@
 """Every error that Segue raises on purpose, in one tree.
 
     SegueError
-    ├── Refused            you asked for something that isn't allowed now; nothing changed
-    ├── Invalid            what you passed in can't be right; the message names the field
-    │   └── NotInstalled       it needs a library that is an extra
-    ├── IllegalStep        a handoff can't go from where it stands to there
-    ├── StoreError         the database can't do it
-    │   ├── StoreCorrupt       the file isn't a sound Segue database
-    │   ├── StoreTooNew        a newer Segue wrote it
-    │   ├── StoreLocked        somebody else holds it for too long
-    │   ├── StoreConflict      a constraint of the schema says no
-    │   ├── Outdated           what a change rests on was changed by somebody else
-    │   ├── StoreReadOnly      it can't be written to
-    │   ├── StoreFull          the disk has no room
-    │   ├── Overloaded         more comes in than can be done now
+    ├── Refused            the request isn't allowed now; nothing changed
+    ├── Invalid            the value is wrong; the message names the field
+    │   └── NotInstalled       the feature needs a library from an extra
+    ├── IllegalStep        the handoff's state doesn't allow this step
+    ├── StoreError         the database can't do the work
+    │   ├── StoreCorrupt       the file isn't a valid Segue database
+    │   ├── StoreTooNew        a newer Segue wrote the database
+    │   ├── StoreLocked        another process locked the database for too long
+    │   ├── StoreConflict      the change violates a constraint of the schema
+    │   ├── Outdated           the stored value changed after it was read
+    │   ├── StoreReadOnly      the database is read-only
+    │   ├── StoreFull          the disk is full
+    │   ├── Overloaded         more work arrives than Segue can process
     │   ├── StoreUnreachable   the server doesn't answer, or the file can't be opened
-    │   │   └── StoreSilent        the server doesn't answer now; it may be starting
-    │   ├── StoreClosed        this program closed it: nothing is asked of it again
-    │   └── OutcomeUnknown     the connection broke during a commit: it may or may not have happened
-    ├── SendError          a platform didn't take a message
-    │   ├── SendLater          it will: try again after some seconds
-    │   │   └── Unreachable        nobody answers at its address
-    │   ├── SendNever          it won't: a dead letter
-    │   │   ├── MessageGone        the message that it would change isn't there any more
-    │   │   └── InDoubt            nobody knows whether it was sent, and nobody wants it twice
-    │   └── SendUnsure         nobody knows whether it did
-    ├── AgentFailed        an agent can't answer; it says why, and whether another try may help
-    │   ├── ModelRefused       its provider refuses what was said: that is set aside
-    │   └── OverBudget         it would spend more than the host allows
-    ├── Unanswered         a person whom an agent asked didn't answer
-    ├── TooLong            more was said than an agent's model takes: it is to be summed up
-    ├── Disconnected       an account can't be reached now; it is tried again
-    └── Fenced             somebody else holds this session or delivery now: drop the work, write nothing
+    │   │   └── StoreSilent        the server doesn't answer yet; it may be starting
+    │   ├── StoreClosed        this program closed the database
+    │   └── OutcomeUnknown     the connection broke during a commit: the change may or may not be stored
+    ├── SendError          a platform didn't accept a message
+    │   ├── SendLater          a temporary failure: retry after some seconds
+    │   │   └── Unreachable        nothing answers at the platform's address
+    │   ├── SendNever          a permanent failure: add a dead letter
+    │   │   ├── MessageGone        the message to change doesn't exist any more
+    │   │   └── InDoubt            the message may have been sent, and a duplicate isn't acceptable
+    │   └── SendUnsure         the message may or may not have been sent
+    ├── AgentFailed        the agent can't answer; it says why, and whether a retry may help
+    │   ├── ModelRefused       the provider rejects the content, which is then set aside
+    │   └── OverBudget         the turn would cost more than the host allows
+    ├── Unanswered         a person didn't answer an agent's question
+    ├── TooLong            the transcript exceeds the model's window and needs a summary
+    ├── Disconnected       the account's connection is down; Segue reconnects
+    └── Fenced             another replica owns this session or delivery: drop the work, write nothing
 
-A message says what happened and what to do next; it never carries a secret.
+A message says what happened and what to do next. It never carries a secret.
 """
 
 from enum import Enum
 
 
 class Refusal(Enum):
-    """Why a move was refused; the value is the sentence a person reads."""
+    """The reason for refusing a move; the value is the sentence that a person reads."""
 
     NOT_FOUND = "No session of yours goes by that. /resume lists them."
     NO_AGENT = "There is no such agent for you here. /agent lists them."
@@ -86,7 +86,7 @@ class Refusal(Enum):
 
 
 _LONGEST = 1000
-"""Characters of each part of an error about a value."""
+"""The longest field, problem or fix in an error about a value, in characters."""
 
 
 class SegueError(Exception):
@@ -94,7 +94,7 @@ class SegueError(Exception):
 
 
 class Refused(SegueError):
-    """A request that isn't allowed now; it changed nothing."""
+    """A request that isn't allowed now. Nothing changed."""
 
     def __init__(self, why: Refusal) -> None:
         super().__init__(why.value)
@@ -106,7 +106,10 @@ def _short(text: str) -> str:
 
 
 class Invalid(SegueError):
-    """A value that can't be right: `field` names it, `fix` says what to do. Neither quotes all of a long value."""
+    """A wrong value: `field` names it, `fix` says what to do.
+
+    Each part is shortened, so a long value isn't quoted in full.
+    """
 
     def __init__(self, field: str, problem: str, fix: str) -> None:
         field, problem, fix = _short(field), _short(problem), _short(fix)
@@ -117,7 +120,7 @@ class Invalid(SegueError):
 
 
 class NotInstalled(Invalid):
-    """A part of Segue whose library is an extra that isn't installed; `extra` names it."""
+    """A feature whose library isn't installed; `extra` names the extra that contains it."""
 
     def __init__(self, field: str, library: str, extra: str) -> None:
         super().__init__(field, f"it needs {library}, which isn't installed", f"Run `segue install {extra}`.")
@@ -125,38 +128,41 @@ class NotInstalled(Invalid):
 
 
 class IllegalStep(SegueError):
-    """A step that a handoff can't take from where it stands."""
+    """A step that a handoff's current state doesn't allow."""
 
 
 class StoreError(SegueError):
-    """The database can't do it now; nothing of the change was kept."""
+    """The database can't do the work. Nothing was stored, except perhaps after `OutcomeUnknown`."""
 
 
 class StoreCorrupt(StoreError):
-    """The file isn't a sound Segue database."""
+    """The file isn't a valid Segue database."""
 
 
 class StoreTooNew(StoreError):
-    """A newer Segue wrote this database."""
+    """A newer Segue wrote the database."""
 
 
 class StoreLocked(StoreError):
-    """Somebody else held the database for longer than we wait."""
+    """Another process locked the database for longer than Segue waits."""
 
 
 class StoreConflict(StoreError):
-    """A constraint of the schema says no."""
+    """The change violates a constraint of the schema."""
 
 
 class Outdated(StoreError):
-    """A thing in a locker was changed since it was read: read it again, and do the work anew."""
+    """A stored value changed after it was read.
+
+    The caller reads it again and repeats its work.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} was changed by somebody else since it was read; nothing of the change was kept.")
 
 
 class StoreReadOnly(StoreError):
-    """The database can't be written to."""
+    """The database is read-only."""
 
 
 class StoreFull(StoreError):
@@ -164,7 +170,7 @@ class StoreFull(StoreError):
 
 
 class Overloaded(StoreError):
-    """More comes in than can be done now; nothing was taken, and it may be sent again in a while."""
+    """More work arrives than Segue can process. Nothing was stored; the sender may retry later."""
 
 
 class StoreUnreachable(StoreError):
@@ -172,19 +178,22 @@ class StoreUnreachable(StoreError):
 
 
 class StoreSilent(StoreUnreachable):
-    """The server doesn't answer now; it may be starting."""
+    """The server doesn't answer yet; it may be starting."""
 
 
 class StoreClosed(StoreError):
-    """This program closed the store: nothing is asked of it again."""
+    """This program closed the store. Later calls fail."""
 
 
 class OutcomeUnknown(StoreError):
-    """The connection broke during a commit: the change may or may not have happened."""
+    """The connection broke during a commit: the change may or may not be stored."""
 
 
 class AgentFailed(SegueError):
-    """An agent that can't answer: `problem` and `fix` are for the host, `passes` says whether another try may help."""
+    """An agent that can't answer.
+
+    `problem` and `fix` are for the host. `passes` says whether a retry may help.
+    """
 
     def __init__(self, problem: str, fix: str, *, passes: bool) -> None:
         super().__init__(f"{problem} {fix}")
@@ -194,33 +203,36 @@ class AgentFailed(SegueError):
 
 
 class ModelRefused(AgentFailed):
-    """A provider that refuses what was said, and would refuse it again: what was asked is set aside."""
+    """A provider rejects the content and would reject it again. The gateway sets it aside."""
 
     def __init__(self, problem: str, fix: str) -> None:
         super().__init__(problem, fix, passes=False)
 
 
 class OverBudget(AgentFailed):
-    """A turn would spend more than a budget of the host's has; `problem` is for anybody."""
+    """A turn would cost more than one of the host's budgets allows. Anybody may read `problem`."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem, "Allow more when you are asked, or change [budget] in segue.toml.", passes=False)
 
 
 class Unanswered(SegueError):
-    """A person was asked something and didn't answer in time, or it is asked no more; the message says which."""
+    """A person didn't answer a question in time, or it was withdrawn. The message says which."""
 
 
 class TooLong(SegueError):
-    """More was said than the model takes. The gateway sums it up and asks again; an agent raises it before any word."""
+    """The transcript exceeds the model's window.
+
+    The gateway summarizes it and asks again. An agent raises this before its first word.
+    """
 
 
 class Disconnected(SegueError):
-    """An account can't be reached now; the message, which carries no secret, says why and what to do."""
+    """The account's connection is down. The message says why and what to do; it carries no secret."""
 
 
 class SendError(SegueError):
-    """A platform didn't take a message."""
+    """A platform didn't accept a message."""
 
 
 class SendLater(SendError):
@@ -236,23 +248,26 @@ class Unreachable(SendLater):
 
 
 class SendNever(SendError):
-    """The platform will never take this message; nothing was sent."""
+    """The platform will never accept this message; nothing was sent."""
 
 
 class MessageGone(SendNever):
-    """The message that was to be changed isn't there any more: somebody deleted it."""
+    """The message to change doesn't exist any more: somebody deleted it."""
 
 
 class InDoubt(SendNever):
-    """Nobody knows whether an earlier attempt sent it, and nothing is to be sent twice: its owner is asked."""
+    """An earlier attempt may have sent the message.
+
+    The message must not be sent twice, so Segue asks its owner.
+    """
 
 
 class SendUnsure(SendError):
-    """The call broke off: the platform may have taken the message or not."""
+    """The call broke off: the platform may or may not have accepted the message."""
 
 
 class Fenced(SegueError):
-    """Somebody else holds this now: drop the work, write nothing."""
+    """Another replica owns this now: drop the work, write nothing."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} is held by another replica now; this one must drop its work.")
