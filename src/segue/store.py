@@ -1,5 +1,6 @@
 """The store: Segue's public Python API without a gateway. `open_store` opens it."""
 
+import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -294,7 +295,7 @@ class Store:
         JSONL has the whole session; Markdown has the conversation up to its tip.
         """
         whole = await self.driver.read(exports.transcript, id, by.id)
-        return to_markdown(whole) if form is Form.MARKDOWN else to_jsonl(whole)
+        return await asyncio.to_thread(to_markdown if form is Form.MARKDOWN else to_jsonl, whole)
 
     async def import_session(self, text: str, by: Person) -> SessionId:
         """Import a session for a person, from either form of an export."""

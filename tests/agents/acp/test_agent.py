@@ -3,6 +3,7 @@
 import asyncio
 import json
 import weakref
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import cast
@@ -23,6 +24,7 @@ from segue.testing.contracts import RecallContract, StateContract, SteerContract
 from segue.testing.contracts.agents import events_of, person, said, text_of, work
 from segue.testing.waits import PATIENCE
 from tests.agents.acp.keys import program
+from tests.event_loop import calls_on_this_thread
 
 
 class TestAcp(RecallContract, StateContract, SteerContract, ToolContract):
@@ -58,7 +60,9 @@ async def test_files_are_sent_as_the_agent_takes_them_and_named_where_it_cant(tm
     )
     asked = replace(person("look"), parts=(Text("look"), *files))
     try:
-        await events_of(agent, replace(work(""), asked=(asked,), files=Files()))
+        with calls_on_this_thread(b64encode) as calls:
+            await events_of(agent, replace(work(""), asked=(asked,), files=Files()))
+        assert calls == [], "it takes long for 10 MB"
     finally:
         await agent.close()
     [kept] = tmp_path.glob("*.json")  # noqa: ASYNC240 -- nothing else runs

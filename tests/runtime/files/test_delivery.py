@@ -6,7 +6,8 @@ import pytest
 
 from segue import Identity, Kind, Place, Renew, open_store
 from segue.core.contracts.adapters import Adapter
-from segue.core.exports.jsonl import Form, export_of, from_jsonl
+from segue.core.exports.jsonl import Form, export_of, from_jsonl, to_jsonl
+from segue.core.exports.markdown import to_markdown
 from segue.core.lanes import Address
 from segue.core.messages import Delivery, File
 from segue.runtime.files.delivery import Exporting
@@ -15,6 +16,7 @@ from segue.runtime.retrying import Patient
 from segue.store import Store
 from segue.testing import Shelf, WhatsApp
 from segue.testing.personas import WhatsAppAdapter
+from tests.event_loop import calls_on_this_thread
 
 HERE = Address("whatsapp", "main", chat="c")
 
@@ -42,7 +44,9 @@ async def test_what_is_sent_is_the_session_as_it_stands(tmp_path: Path, form: Fo
     async with await open_store(tmp_path / "segue.db") as store:
         asked, named = await delivery(store, form)
         exporting = Exporting(Patient(store.driver), shelf)
-        ready = await exporting.ready(asked, named, Attaching(WhatsApp()))
+        with calls_on_this_thread(to_markdown, to_jsonl) as calls:
+            ready = await exporting.ready(asked, named, Attaching(WhatsApp()))
+        assert calls == [], "a long session takes seconds"
         again = await exporting.ready(asked, named, Attaching(WhatsApp()))
     file = ready.file
     assert file is not None

@@ -161,7 +161,8 @@ class Signal:
         text, styles = render(delivery.text)
         fields: dict[str, Any] = {"message": text, "textStyle": styles or None, **self._answered(delivery)}
         if delivery.file is not None:
-            fields["attachments"] = [_inline(delivery.file, await content_of(self._files, delivery.file))]
+            content = await content_of(self._files, delivery.file)
+            fields["attachments"] = [await asyncio.to_thread(_inline, delivery.file, content)]
         sent = await self._daemon.call("send", **_to(delivery.address, delivery.chats), **fields)
         return str(int(sent["timestamp"]))
 

@@ -1,5 +1,6 @@
 """The updates of one session of an ACP agent's, as the events of an answer."""
 
+import asyncio
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -90,7 +91,7 @@ class Narration:
         if not isinstance(self._files, KeepsFiles):
             return Text(f"({name} can't be kept here.)")
         try:
-            return await self._files.keep(name, media, _once(b64decode(data, validate=True)))
+            return await self._files.keep(name, media, _once(await asyncio.to_thread(b64decode, data, validate=True)))
         except NotBase64:
             return Text(f"({name} came broken.)")
 

@@ -4,6 +4,7 @@ Law: the agent is told what it hasn't seen, and nothing twice. What people said 
 so that nobody's words can pass for another's.
 """
 
+import asyncio
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -79,7 +80,8 @@ async def _attached(file: File, work: Work, can: PromptCapabilities) -> ContentB
         content = await work.files.read(file)
     except Invalid:
         return _named(file, "it can't be read any more")
-    return _shown(file, content, can) or _named(file, "you can't be shown it")
+    # As base64, up to 10 MB of it: meanwhile the event loop serves everybody else.
+    return await asyncio.to_thread(_shown, file, content, can) or _named(file, "you can't be shown it")
 
 
 def _shown(file: File, content: bytes, can: PromptCapabilities) -> ContentBlock | None:

@@ -1,5 +1,6 @@
 """The files of deliveries: made when they are sent; where a platform takes none, a line says where they are."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 from msgspec.structs import replace
@@ -7,7 +8,7 @@ from msgspec.structs import replace
 from segue.changes.sessions import exports
 from segue.core.contracts.adapters import Adapter, Files, SendsFiles
 from segue.core.contracts.files import FileStore
-from segue.core.exports.jsonl import Form, export_named_by, to_jsonl
+from segue.core.exports.jsonl import Form, Transcript, export_named_by, to_jsonl
 from segue.core.exports.markdown import to_markdown
 from segue.core.messages import Delivery, File
 from segue.runtime.retrying import Patient
@@ -43,8 +44,13 @@ class Exporting:
             return file
         session, form = named
         whole = await self._store.read(exports.whole, session)
-        text = to_markdown(whole) if form is Form.MARKDOWN else to_jsonl(whole)
-        return await self._files.keep(file.name, file.media, _once(text.encode()))
+        # Of a long session that takes seconds, in which the event loop serves everybody else.
+        content = await asyncio.to_thread(_written, whole, form)
+        return await self._files.keep(file.name, file.media, _once(content))
+
+
+def _written(whole: Transcript, form: Form) -> bytes:
+    return (to_markdown(whole) if form is Form.MARKDOWN else to_jsonl(whole)).encode()
 
 
 async def _once(content: bytes) -> AsyncIterator[bytes]:
