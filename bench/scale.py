@@ -26,6 +26,8 @@ class Scale:
     """Messages at each number at once, end to end."""
     soaked: int
     """Turns over which memory is watched."""
+    bomb: int
+    """Characters of a text that is made to be slow."""
     at_once: int = 64
     long: tuple[int, ...] = (10, 1_000, 20_000)
     """Entries of sessions that go on."""
@@ -42,7 +44,18 @@ FULL = Scale(
     peer_turns=400,
     said=2_000,
     soaked=20_000,
+    bomb=20_000,
 )
 QUICK = Scale(
-    "quick", few=40, some=200, many=10_000, messages=4, entries=500, times=60, peer_turns=100, said=256, soaked=2_000
+    "quick",
+    few=40,
+    some=200,
+    many=10_000,
+    messages=4,
+    entries=500,
+    times=60,
+    peer_turns=100,
+    said=256,
+    soaked=2_000,
+    bomb=2_000,
 )
