@@ -1,1 +1,1 @@
-"""Imports: histories from elsewhere."""
+"""Imports of conversation histories from other programs."""

@@ -1,4 +1,4 @@
-"""Brings a Hermes home into the store: its sessions, what was said in them, and the lanes that they were on."""
+"""Imports a Hermes home into the store: sessions, transcripts and lanes."""
 
 from segue.imports.hermes.importing import Fate, Mode, Report, import_hermes
 

@@ -1,8 +1,10 @@
-"""A Hermes home, read and never written to.
+"""Reads a Hermes home and never writes to it.
 
-`sessions/sessions.json` and the table gateway_routing map a session key to the session that it is on, with its origin;
-`sessions/ID.jsonl` is one message a line; state.db has the tables sessions and messages, whose columns have grown over
-the years. What can't be read is skipped, and it is told where that stands.
+- `sessions/sessions.json` and the table gateway_routing map a session key to its session and origin.
+- `sessions/ID.jsonl` holds one message a line.
+- state.db has the tables sessions and messages. Newer versions have more columns.
+
+Unreadable entries are skipped and reported with their location.
 """
 
 import json
@@ -27,7 +29,7 @@ from segue.imports.hermes.messages import UNREADABLE, HermesStanding, Message, R
 
 _KINDS = {"dm": Kind.DM, "private": Kind.DM, "channel": Kind.CHANNEL}
 _HERE = frozenset({"", "cli", "local"})
-"""Hermes' names of the terminal, which is no place on a platform."""
+"""Hermes' names for the terminal, which is no place on a platform."""
 _COSTS = ("actual_cost_usd", "estimated_cost_usd")
 _MOST_TOKENS = 2**53
 _HOME = re.compile(
@@ -38,14 +40,14 @@ _NESTED_HOME = re.compile(r"^[ \t]+home_channel:[ \t]*$", re.MULTILINE)
 
 
 class Skipped(Value, frozen=True):
-    """Something that wasn't imported: where it stands, and why."""
+    """Something that wasn't imported: its location and the reason."""
 
     where: str
     why: str
 
 
 class HermesSpot(Value, frozen=True):
-    """The place and the person of a session of Hermes."""
+    """The place and the person of a Hermes session."""
 
     place: Place
     sharing: Sharing
@@ -54,7 +56,7 @@ class HermesSpot(Value, frozen=True):
 
 
 class FoundHome(Value, frozen=True):
-    """The facts of a home about one session, apart from its messages."""
+    """The facts of one session, without its messages."""
 
     id: str
     title: str = ""
@@ -62,9 +64,9 @@ class FoundHome(Value, frozen=True):
     used: Moment | None = None
     parent: str = ""
     ended: str = ""
-    """Why Hermes ended it."""
+    """The reason why Hermes ended it."""
     sibling: bool = False
-    """It branched off its parent or was started by it; it isn't what the parent became."""
+    """Whether it is a branch or a child of its parent, not its continuation."""
     source: str = ""
     user: str = ""
     key: str = ""
@@ -73,7 +75,7 @@ class FoundHome(Value, frozen=True):
 
 
 class Route(Value, frozen=True):
-    """The session that a lane of Hermes is on."""
+    """The session of a Hermes lane."""
 
     key: str
     session: str
@@ -97,7 +99,7 @@ class HermesHome:
 
     @classmethod
     def open(cls, path: Path, accounts: Mapping[str, str]) -> Self:
-        """Find out what there is; `accounts` says which account stands for a platform of Hermes."""
+        """Open a home and list its contents; `accounts` maps each Hermes platform to an account."""
         home = cls(path, accounts)
         with ExitStack() as undo:
             undo.callback(home.close)
@@ -109,18 +111,18 @@ class HermesHome:
         self._opened.close()
 
     def history(self, id: str) -> list[Message]:
-        """The messages of a session: the file's or the database's, whichever is longer."""
+        """Return the messages of a session from its file or the database, whichever has more."""
         written = list(self._lines_of(self._files[id])) if id in self._files else []
         kept = list(self._rows_of(self._database, id)) if self._database else []
         said = sum(message.standing is not HermesStanding.UNDONE for message in kept)
         return written if len(written) > said else kept
 
     def account(self, platform: str, key: str) -> str:
-        """The account that stands for a platform; each profile of Hermes, named in the key, has its own."""
+        """Return the account for a platform: the one in `accounts`, else the profile in the key, else `main`."""
         return self._accounts.get(platform, key.split(":")[1] if key.startswith("agent:") else "main")
 
     def spot(self, found: FoundHome) -> HermesSpot | None:
-        """The place of a session, if it says so itself or its lane is known."""
+        """Find the place of a session in its own facts, else in those of its lane."""
         return found.spot or (self.routes[found.key].spot if found.key in self.routes else None)
 
     def _explore(self) -> None:
@@ -152,7 +154,7 @@ class HermesHome:
             self._skip(index, "", error)
             return
         for key, entry in entries.items():
-            if not key.startswith("_"):  # such a key is a note to the reader
+            if not key.startswith("_"):  # such keys are notes to the reader
                 self._add_route(index, key, entry)
 
     def _add_route(self, file: Path, key: str, entry: Any) -> None:
@@ -164,7 +166,7 @@ class HermesHome:
         spot = self._spot({"platform": entry.get("platform"), "chat_type": entry.get("chat_type"), **origin}, key)
         began, used = moment(entry.get("created_at")), moment(entry.get("updated_at"))
         found = self.sessions.setdefault(id, FoundHome(id, began=began, used=used))
-        # An older state.db doesn't tell where a session is; one from elsewhere was handed off to this lane.
+        # An older state.db has no origin of a session. A session from elsewhere was handed off to this lane.
         if spot is not None and not found.key and found.source in {"", spot.place.address.platform}:
             self.sessions[id] = replace(found, key=key)
         if spot is None:
@@ -180,10 +182,10 @@ class HermesHome:
         account = self.account(platform, key)
         kind = _KINDS.get(_text(origin, "chat_type") or "dm", Kind.GROUP)
         space = _text(origin, "scope_id") or _text(origin, "guild_id")
-        # In a thread of Discord the chat's id is the thread's, and the parent's is told apart.
+        # In a Discord thread, the chat's id is the thread's; another field has the parent's id.
         address = Address(platform, account, space, (thread and _text(origin, "parent_chat_id")) or chat, thread)
         place = Place(address, kind, _text(origin, "chat_name"), _text(origin, "chat_topic"))
-        # A key that ends in a person's id is that person's own.
+        # A key that ends in a person's id belongs to that person alone.
         alone = kind is Kind.DM or any(key.endswith(f":{user}") for user in users)
         speaker = None
         if users:
@@ -208,7 +210,7 @@ class HermesHome:
 
     def _read_homes(self) -> None:
         said: dict[str, dict[str, str]] = {}
-        for file in (self._path / "config.yaml", self._path / ".env"):  # what is in the environment goes first
+        for file in (self._path / "config.yaml", self._path / ".env"):  # the environment has precedence
             try:
                 text = file.read_text("utf-8-sig") if file.is_file() else ""
             except (OSError, UnicodeDecodeError) as error:
@@ -258,7 +260,10 @@ class HermesHome:
                 self._add_route(file, key, entry)
 
     def _connect(self, file: Path) -> apsw.Connection:
-        """Open the database in place, where nothing is written; or a copy, if a log beside it has its last changes."""
+        """Open the database in place, read-only.
+
+        If a write-ahead log beside it holds its latest changes, open a copy.
+        """
         log = file.with_name(f"{file.name}-wal")
         if log.is_file() and log.stat().st_size:
             before = _stamps(file, log)
@@ -309,7 +314,7 @@ class HermesHome:
             return
         for (number,) in numbers:
             try:
-                # One row at a time, so that one that can't be read doesn't take the others with it.
+                # Read one row at a time, so that an unreadable row doesn't hide the others.
                 [row] = _rows(database, "select * from messages where id = ?", number)
                 message = read_message(row)
             except (apsw.Error, *UNREADABLE) as error:
@@ -325,7 +330,7 @@ def _text(raw: Raw, name: str) -> str:
 
 
 def _usage(row: Raw) -> Usage | None:
-    """The cost of a session, which older databases don't know."""
+    """Return the cost of a session; older databases don't record it."""
 
     def count(name: str) -> int:
         value = row.get(f"{name}_tokens")
@@ -333,7 +338,7 @@ def _usage(row: Raw) -> Usage | None:
 
     cost = next((row[name] for name in _COSTS if isinstance(row.get(name), int | float)), None)
     read, written = count("cache_read"), count("cache_write")
-    # Hermes counts what a cache had apart from the rest of the prompt.
+    # Hermes counts cached tokens apart from the rest of the prompt.
     whole = count("input") + read + written
     used = Usage(_text(row, "model") or "unknown", whole, count("output"), count("reasoning"), read, written, cost)
     return used if used.input or used.output or used.cost else None

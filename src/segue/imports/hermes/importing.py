@@ -1,10 +1,11 @@
-"""Brings a Hermes home into the store.
+"""Imports a Hermes home into the store.
 
-Each session of Hermes becomes one of Segue, once: a second import of the same home adds nothing. A session that Hermes
-split off another by compacting goes on where that one ended, and its summary stands for all before it. What was undone
-stays as a branch. A lane comes to speak to the session that it was on, and has spoken to those before.
+- Each Hermes session becomes one Segue session. A second import of the same home adds nothing.
+- A session that Hermes split off by compacting continues its parent. Its summary replaces the earlier entries.
+- Undone messages stay as a branch.
+- A lane is bound to its Hermes session, and its earlier sessions become its history.
 
-A look goes the same way and writes nothing, so that it tells of everything that an import would do.
+A preview takes the same path and writes nothing, so it reports everything that an import would do.
 """
 
 import asyncio
@@ -33,54 +34,54 @@ from segue.store import Store
 
 _PLATFORMS = frozenset({"discord", "feishu", "matrix", "signal", "slack", "telegram", "whatsapp"})
 _NOBODY = frozenset({"batch", "cron", "kanban", "subagent", "tool", "webhook"})
-"""Sources in which what a user says was said by a program."""
+"""Sources in which a program wrote the user's messages."""
 
 
 class Mode(Enum):
-    """The purpose of going through a home."""
+    """Whether to import a home or only preview the import."""
 
     LOOK = "to tell what would come, and write nothing"
     APPLY = "to bring it in"
 
 
 class Fate(StrEnum):
-    """The fate of a session of Hermes."""
+    """The outcome for one Hermes session."""
 
     NEW = "new"
-    """It comes."""
+    """It is imported."""
     KNOWN = "known"
     """An earlier import brought it."""
     EMPTY = "empty"
-    """Nothing was said in it, so it stays behind."""
+    """It has no messages, so it isn't imported."""
 
 
 class HermesSession(Value, frozen=True):
-    """A session of Hermes, and its fate."""
+    """A Hermes session and its outcome."""
 
     id: str
     fate: Fate
     title: str = ""
     source: str = ""
     owner: str = ""
-    """Somebody else's identity as `owners` in segue.toml names one; empty if it is the host's."""
+    """The identity of an owner other than the host, as `owners` in segue.toml writes it; empty for the host."""
     entries: int = 0
 
 
 class Report(Value, frozen=True):
-    """The result of an import, or of a look at what one would do."""
+    """The result of an import or of its preview."""
 
     sessions: int = 0
     entries: int = 0
     lanes: int = 0
     homes: int = 0
     known: int = 0
-    """Sessions that an earlier import had brought."""
+    """The number of sessions that an earlier import had brought."""
     empty: int = 0
-    """Sessions in which nothing was said."""
+    """The number of sessions without messages."""
     skipped: tuple[Skipped, ...] = ()
     listed: tuple[HermesSession, ...] = ()
     strange: tuple[str, ...] = ()
-    """Platforms that lanes come from and that have no account here, or several."""
+    """Platforms of lanes with no account here, or with several."""
 
 
 async def import_hermes(
@@ -91,10 +92,10 @@ async def import_hermes(
     mode: Mode = Mode.APPLY,
     clock: Clock = time.time,
 ) -> Report:
-    """Bring a Hermes home in for the host, whoever of its people the settings call so."""
+    """Import a Hermes home. The host owns it, together with the people that the settings link to the host."""
     settings = settings or GatewaySettings()
     if mode is Mode.APPLY and settings.hosts:
-        # As a gateway does when it starts: what an import brings is the host's before one ever ran.
+        # Link the host's identities as the gateway does on its start: an import may come before the first start.
         [identity, *_] = hosts = [*(await store.driver.read(persons.identities, by.id)), *settings.hosts]
         await store.driver.write(grants.unite, hosts, [store.new_session_id() for _ in hosts[1:]], clock())
         by = await store.person(identity)
@@ -106,13 +107,13 @@ async def import_hermes(
 
 
 def _accounts(settings: GatewaySettings) -> dict[str, str]:
-    """The account that stands for each platform, where there is only one."""
+    """Return the account for each platform that has exactly one."""
     count = Counter(platform for platform, _ in settings.accounts)
     return {platform: account for platform, account in settings.accounts if count[platform] == 1}
 
 
 class _Import:
-    """One import, and how far it has come."""
+    """One import and its progress."""
 
     def __init__(
         self, home: HermesHome, store: Store, by: Person, settings: GatewaySettings, mode: Mode, clock: Clock
@@ -190,7 +191,7 @@ class _Import:
         return Brought(before or session, new=before is None)
 
     async def _furnish(self, route: Route) -> None:
-        """Let the lane of a route speak to the session that it is on."""
+        """Bind the lane of a route to its session."""
         current = self._newest(route.session)
         before = [found.id for found in self._by_key[route.key] if found.id in self._brought and found.id != current]
         stays: list[Stay] = []
@@ -217,7 +218,7 @@ class _Import:
         return Furnished(lane, new)
 
     async def _settle(self, place: Place) -> None:
-        """Let an account have the home that it had; one that is named here stays."""
+        """Set the account's home from Hermes, unless it has one here."""
         platform, account = place.address.platform, place.address.account
         if (platform, account) not in self._settings.accounts:
             self._home.skipped.append(Skipped(f"home of {platform}", "it has no account here, or several"))
@@ -232,7 +233,7 @@ class _Import:
             self._home.skipped.append(Skipped(f"home of {platform}", "this account has one here, which stays"))
 
     def _newest(self, id: str) -> str:
-        """The session that one became by compacting, however often."""
+        """Return the newest session that compacting made of this one, after any number of steps."""
         seen = {id}
         while self._home.sessions[id].ended == "compression":
             later = [found.id for found in self._by_parent[id] if self._goes_on(found) and found.id not in seen]
@@ -243,12 +244,15 @@ class _Import:
         return id
 
     def _goes_on(self, found: FoundHome) -> bool:
-        """Whether a session is what its parent became by compacting."""
+        """Return whether compacting its parent made this session."""
         parent = self._home.sessions.get(found.parent)
         return parent is not None and parent.ended == "compression" and not found.sibling
 
     async def _people(self, found: FoundHome) -> tuple[Person, Author]:
-        """Whose a session is, and who speaks in it; a shared one doesn't say which of them."""
+        """Return the owner of a session and the author of its messages.
+
+        A shared session doesn't record which person wrote a message.
+        """
         spot = self._home.spot(found)
         if spot is not None and spot.speaker is not None:
             person = await self._meet(spot.speaker)
@@ -272,7 +276,7 @@ class _Import:
         return Person(known or PersonId(speaker.identity.key), speaker.name, self._clock())
 
     def _identity_of(self, found: FoundHome) -> str:
-        """The identity of a session's owner, as segue.toml names it."""
+        """Return the identity of a session's owner as segue.toml writes it."""
         spot = self._home.spot(found)
         if spot is not None and spot.speaker is not None:
             identity = spot.speaker.identity
@@ -301,7 +305,7 @@ def _age(found: FoundHome) -> tuple[float, str]:
 
 
 def _grouped(sessions: Iterable[FoundHome], by: Callable[[FoundHome], str]) -> Mapping[str, list[FoundHome]]:
-    """Sessions by something that they have in common, each group from the oldest to the newest."""
+    """Group sessions by a common value, each group from the oldest to the newest."""
     groups: defaultdict[str, list[FoundHome]] = defaultdict(list)
     for found in sorted(sessions, key=_age):
         groups[by(found)].append(found)
@@ -309,7 +313,7 @@ def _grouped(sessions: Iterable[FoundHome], by: Callable[[FoundHome], str]) -> M
 
 
 def _parents_first(sessions: Mapping[str, FoundHome]) -> Iterator[FoundHome]:
-    """Sessions from the oldest to the newest, but none before its parent."""
+    """Sort sessions from the oldest to the newest, with each parent before its children."""
     done: set[str] = set()
     for youngest in sorted(sessions.values(), key=_age):
         lineage: list[FoundHome] = []
@@ -324,10 +328,10 @@ def _parents_first(sessions: Mapping[str, FoundHome]) -> Iterator[FoundHome]:
 def _lines(
     found: FoundHome, messages: Sequence[Message], speaker: Author, after: Tip | None
 ) -> tuple[list[Line], int | None, Tip | None]:
-    """The entries of a session, where it ends, and the entry that it goes on from, if a summary stands for that.
+    """Return a session's entries, its tip, and the entry that it continues if a summary covers it.
 
-    What was compacted stays on the path under a summary that stands for it. If Hermes left none that can be told, it
-    is a branch of its own, so that a model sees what it saw there.
+    Compacted entries stay on the path under their summary. Without a recognizable summary they become a branch, so that
+    a model sees what it saw in Hermes.
     """
     summed = any(message.summary for message in messages if message.standing is HermesStanding.SAID)
     after = after if summed else None

@@ -1,4 +1,4 @@
-"""Messages as Hermes keeps them: in the form of a chat completion, with fields of its own beside."""
+"""Messages as Hermes stores them: chat completions with extra fields."""
 
 import json
 import re
@@ -12,12 +12,12 @@ from segue.core.values import LAST_MOMENT, Moment, Value
 from segue.errors import Invalid
 
 UNREADABLE = (ValueError, TypeError, RecursionError, Invalid)
-"""Errors of a message that isn't one."""
+"""Errors of an unreadable message."""
 _UNKEEPABLE = re.compile(r"[\0\ud800-\udfff]")
 _STRUCTURED = "\0json:"
-"""The mark in state.db before content that isn't plain text."""
+"""The prefix of structured content in state.db."""
 _SUMMARIES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
-"""How a message begins that stands for those that were compacted."""
+"""The prefixes of messages that summarize compacted ones."""
 _PLAIN_THOUGHTS = ("reasoning", "reasoning_content")
 _STRUCTURED_THOUGHTS = ("reasoning_details", "codex_reasoning_items", "codex_message_items")
 
@@ -25,7 +25,7 @@ Raw = Mapping[str, Any]
 
 
 class HermesStanding(Enum):
-    """The standing of a message in its session."""
+    """The state of a message in its session."""
 
     SAID = "it is part of the conversation"
     COMPACTED = "a summary stands for it"
@@ -42,13 +42,13 @@ class Message(Value, frozen=True):
 
     @property
     def summary(self) -> str:
-        """Its text, if it stands for messages before it."""
+        """Its text, if it is a summary of earlier messages."""
         [*_, last] = self.parts
         return last.text if isinstance(last, Text) and last.text.startswith(_SUMMARIES) else ""
 
 
 def read_message(raw: Raw) -> Message | None:
-    """A line of a transcript or a row of state.db; None for what nobody said."""
+    """Read a line of a transcript or a row of state.db. Return None for session metadata."""
     role = raw.get("role")
     if role == "session_meta":
         return None
@@ -65,7 +65,7 @@ def read_message(raw: Raw) -> Message | None:
     else:
         parts = tuple(_said(content))
     parts = parts or (Text(""),)
-    encode_parts(parts)  # what a database couldn't keep is told here, where its place is known
+    encode_parts(parts)  # report values that a database can't store here, where their location is known
     standing = HermesStanding.SAID
     if raw.get("active", 1) == 0:
         standing = HermesStanding.COMPACTED if raw.get("compacted") else HermesStanding.UNDONE
@@ -73,7 +73,7 @@ def read_message(raw: Raw) -> Message | None:
 
 
 def moment(value: Any) -> Moment | None:
-    """A time: seconds since 1970, or a local time in words; None if it is neither."""
+    """Read a time: seconds since 1970 or a written local time. Return None for anything else."""
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value).timestamp()
@@ -85,16 +85,16 @@ def moment(value: Any) -> Moment | None:
 
 
 def clean(text: str) -> str:
-    """A text without the few characters that no database keeps."""
+    """Remove the few characters that no database stores."""
     return _UNKEEPABLE.sub("\ufffd", text)
 
 
 def _thoughts(raw: Raw) -> Iterator[Reasoning]:
-    """The model's thoughts, in the fields of Hermes that hold them."""
+    """Return the model's thoughts from the fields in which Hermes stores them."""
     fields: dict[str, Any] = {name: raw.get(name) for name in _PLAIN_THOUGHTS}
     for name in _STRUCTURED_THOUGHTS:
         value = raw.get(name)
-        # state.db keeps these as JSON, a transcript as they are.
+        # state.db stores these as JSON text, a transcript as values.
         fields[name] = json.loads(value) if isinstance(value, str) and value else value
     if found := {name: _kept(value) for name, value in fields.items() if value}:
         yield Reasoning("hermes", found)
@@ -130,7 +130,7 @@ def _calls(calls: Any) -> Iterator[ToolCall]:
 
 
 def _object_in(text: str) -> Any:
-    """The object that a text holds; the text itself if it holds none."""
+    """Parse a text as a JSON object; return the text itself if it isn't one."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -139,7 +139,7 @@ def _object_in(text: str) -> Any:
 
 
 def _kept(value: Any) -> Any:
-    """A value with every text in it cleaned."""
+    """Clean every text in a value."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):
