@@ -1,4 +1,7 @@
-"""The settings in segue.toml, as values; every mistake is one line that names the key and the fix."""
+"""The settings of segue.toml as values.
+
+Every mistake is one line that names the key and the fix.
+"""
 
 from segue.config.accounts import AccountTable
 from segue.config.file import data_folder, find

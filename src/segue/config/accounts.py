@@ -1,4 +1,4 @@
-"""[PLATFORM.ACCOUNT]: the accounts, and the identities of their host."""
+"""[PLATFORM.ACCOUNT]: the accounts and the identities of the host."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class AccountTable(Live, frozen=True):
-    """One account of a platform: what makes its adapter, and who may talk to it."""
+    """One account of a platform: its adapter's settings, and who may talk to it."""
 
     platform: str
     name: str
@@ -30,12 +30,12 @@ class AccountTable(Live, frozen=True):
 
     @property
     def path(self) -> str:
-        """Its table."""
+        """The name of its table."""
         return joined(self.platform, self.name)
 
 
 def read_accounts(said: Mapping[str, Any], sections: Iterable[str], tables: Tables) -> tuple[AccountTable, ...]:
-    """Every table that is none of the sections is a platform's."""
+    """Read the accounts: every table that isn't a section belongs to a platform."""
     platforms, sections = plugins.platforms(), list(sections)
     found = []
     for platform, accounts in said.items():
@@ -49,14 +49,14 @@ def read_accounts(said: Mapping[str, Any], sections: Iterable[str], tables: Tabl
 
 
 def read_owners(said: Mapping[str, Any], accounts: Iterable[AccountTable], tables: Tables) -> tuple[Identity, ...]:
-    """The identities of the one person who runs this Segue."""
+    """Read the identities of the host."""
     owners = tables.read(_only(said, {"owners"}), Owners, "").owners
     known = {account.path: account for account in accounts}
     return tuple(dict.fromkeys(_identity(owner, known, "owners") for owner in owners))
 
 
 def check_approvers(accounts: Collection[AccountTable]) -> None:
-    """Refuse an approver whom nobody could be."""
+    """Refuse approvers whose accounts are missing from this file."""
     known = {account.path: account for account in accounts}
     for account in accounts:
         for approver in account.settings.approvers:
@@ -64,13 +64,13 @@ def check_approvers(accounts: Collection[AccountTable]) -> None:
 
 
 def read_people(chosen: Mapping[str, str], accounts: Iterable[AccountTable]) -> dict[str, str]:
-    """The agents that people chose, by the keys of their identities."""
+    """Read the agents that people chose, by the keys of their identities."""
     known = {account.path: account for account in accounts}
     return {_identity(name, known, f'people."{name}"').key: agent for name, agent in chosen.items()}
 
 
 def check_lanes(chosen: Iterable[str], accounts: Iterable[AccountTable]) -> None:
-    """Refuse a lane that is on no account of this file."""
+    """Refuse a lane whose account isn't in this file."""
     known = [*(account.path for account in accounts), *OWN]
     for name in chosen:
         account, colon, chat = name.partition(":")
@@ -81,7 +81,7 @@ def check_lanes(chosen: Iterable[str], accounts: Iterable[AccountTable]) -> None
 
 
 def refuse_silence(accounts: Iterable[AccountTable], owners: Collection[Identity]) -> None:
-    """Refuse an account that nobody may talk to: whoever wrote it believes that somebody may."""
+    """Refuse an account that nobody may talk to. Its host surely wants somebody to reach it."""
     heard = {(owner.platform, owner.account) for owner in owners}
     for account in accounts:
         open_to = account.settings

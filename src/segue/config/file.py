@@ -1,4 +1,4 @@
-"""The paths of segue.toml and the data folder, and the text in the file."""
+"""Locates segue.toml and the data folder, and reads the file."""
 
 import re
 import tomllib
@@ -17,7 +17,10 @@ _WHERE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 def find(environ: Mapping[str, str], here: Path) -> Path:
-    """The file that holds: in SEGUE_HOME if that is set, else in this folder if it is trusted, else the user's own."""
+    """Find the segue.toml that applies.
+
+    The order is SEGUE_HOME, the current folder if it is trusted, the user's own file.
+    """
     home = environ.get("SEGUE_HOME")
     places = [Path(home)] if home else [here, platformdirs.user_config_path("segue")]
     for place in places:
@@ -30,13 +33,13 @@ def find(environ: Mapping[str, str], here: Path) -> Path:
 
 
 def data_folder(environ: Mapping[str, str]) -> Path:
-    """The data folder."""
+    """Return the data folder."""
     home = environ.get("SEGUE_HOME")
     return Path(home).absolute() if home else platformdirs.user_data_path("segue")
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """The tables in a file."""
+    """Read the tables of a file."""
     name = path.name or str(path)
     try:
         raw = path.read_bytes()
@@ -59,7 +62,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def _explained(name: str, said: str, last: int) -> Invalid:
-    """A mistake in the TOML itself."""
+    """Explain a mistake in the TOML syntax."""
     where = _WHERE.search(said)
     line = f"line {where[1] if where and where[1] else last}"
     what = said[: where.start()] if where else said

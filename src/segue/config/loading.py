@@ -1,4 +1,7 @@
-"""From a file to a `Config`: every table read, every secret fetched, every mistake named; `mistakes` finds them all."""
+"""Turns a file into a `Config`.
+
+Reads every table, fetches every secret and names every mistake. `mistakes` finds all of them.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -64,34 +67,34 @@ SETS = {
     "deliveries": ("blind", "give_up_after"),
     "replica": ("lease", "poll", "grace"),
 }
-"""Tables whose keys are settings of the gateway as they stand."""
+"""Tables whose keys become settings of the gateway unchanged."""
 _POSTGRES = ("postgresql://", "postgres://")
 
 
 class Config(Live, frozen=True):
-    """The host's settings, with defaults for those that they left out."""
+    """The host's settings, with defaults for missing keys."""
 
     file: Path
     data: Path
-    """The folder in which Segue keeps what it remembers."""
+    """The folder in which Segue stores its data."""
     store: Path | Secret
-    """A file of SQLite's, or the address of a PostgreSQL server."""
+    """The path of an SQLite file, or the address of a PostgreSQL server."""
     agents: Mapping[str, MakesAgent]
-    """By their names; the first is [agent], the default, and has none."""
+    """The agents by name. The first is [agent], the default; its name is empty."""
     accounts: tuple[AccountTable, ...]
     server: ServerSection
     gateway: GatewaySettings
     secrets: tuple[Secret, ...]
-    """Everything that no log may show."""
+    """Every value that logs must redact."""
 
 
 def load(file: Path, environ: Mapping[str, str], fetch: Fetch = Fetch.ALL) -> Config:
-    """Read a file; raises `Invalid` for the first mistake in it."""
+    """Read a file; raise `Invalid` for its first mistake."""
     return from_tables(read_file(file), file.absolute(), environ, fetch)
 
 
 def default(environ: Mapping[str, str]) -> Config:
-    """The settings where the host wrote no file at all."""
+    """Return the settings of a host without a file."""
     return from_tables({}, data_folder(environ) / NAME, environ)
 
 
@@ -102,7 +105,10 @@ def from_tables(
     fetch: Fetch = Fetch.ALL,
     mistakes: list[Invalid] | None = None,
 ) -> Config:
-    """The settings in the tables of a file; mistakes are raised, or noted down as long as it can go on."""
+    """Read the settings from a file's tables.
+
+    Mistakes are raised; with a list in `mistakes`, they are added to it while reading can continue.
+    """
     data = data_folder(environ)
     references = References(environ, file.parent, fetch)
     tables = Tables(references, mistakes)
@@ -110,7 +116,7 @@ def from_tables(
     owners = read_owners(said, accounts, tables)
     refuse_silence(accounts, owners)
     check_approvers(accounts)
-    # Last, because it is all that the others fetched.
+    # Last, because it lists the secrets that the other steps fetched.
     return Config(
         file=file,
         data=data,
@@ -163,7 +169,7 @@ def _gateway(
 
 
 def _agents(said: Mapping[str, Any], accounts: tuple[AccountTable, ...], tables: Tables) -> dict[str, MakesAgent]:
-    """[agent], and each [agents.NAME]; an account, a lane and a person may name any of them."""
+    """Read [agent] and each [agents.NAME]. An account, a lane or a person may choose any of them."""
     named = as_table(said.get("agents", {}), "agents")
     found = {"": _agent(said.get("agent", {}), "agent", tables)}
     found |= {name: _agent(table, f"agents.{name}", tables) for name, table in named.items()}
@@ -197,7 +203,10 @@ def _store(section: StoreSection, folder: Path, data: Path, references: Referenc
 
 
 def _server(url: str, references: References) -> Secret:
-    """The address of a PostgreSQL server: written out if it has no password, else by reference."""
+    """Return the address of a PostgreSQL server.
+
+    The file may contain an address without a password; one with a password needs a reference.
+    """
     written = url.startswith(_POSTGRES)
     address = Secret(url) if written else references.fetch(url, Fetch.STORE)
     if not address.reveal().startswith(_POSTGRES):
@@ -209,7 +218,7 @@ def _server(url: str, references: References) -> Secret:
 
 
 def mistakes(file: Path, environ: Mapping[str, str]) -> list[Invalid]:
-    """Every mistake in a file; none if it loads."""
+    """Return every mistake in a file; the list is empty if the file loads."""
     try:
         said = read_file(file)
     except Invalid as error:
@@ -218,7 +227,7 @@ def mistakes(file: Path, environ: Mapping[str, str]) -> list[Invalid]:
     if not whole:
         return []
     parts = [error for part in _parts(said) for error in _mistakes(part, file, environ)]
-    # A mistake may lie between two tables that are right by themselves.
+    # Two tables may each be right and still contradict each other.
     return list({str(error): error for error in parts or whole}.values())
 
 
@@ -234,14 +243,14 @@ def _mistakes(said: Mapping[str, Any], file: Path, environ: Mapping[str, str]) -
 
 
 def _parts(said: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The parts that can be wrong by themselves: a section, or an account with those owners who are known there."""
+    """Split the tables into parts to check separately: a section, or an account with its owners."""
     owners = said.get("owners")
     owners = [str(owner) for owner in owners] if isinstance(owners, list) else []
     for key, table in said.items():
         if key == "owners":
             continue
         if key in ("lanes", "people") and isinstance(table, Mapping):
-            # What they say of places and people is right or wrong beside the accounts.
+            # These sections name places and people, so they are checked together with the accounts.
             yield {key: {own: value for own, value in table.items() if not isinstance(value, Mapping)}}
             continue
         if key in SECTIONS or not isinstance(table, Mapping):

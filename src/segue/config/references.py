@@ -1,4 +1,4 @@
-"""Secrets by reference: the file says where a secret is, never what it is."""
+"""Secrets by reference: the file names the location of a secret, never its value."""
 
 import shlex
 import subprocess
@@ -10,7 +10,7 @@ from segue.core.values import LEFT, Secret
 from segue.errors import Invalid
 
 _SLOWEST = 30
-"""Seconds that a command may take, a person's touch of a key included."""
+"""The longest time for a command, in seconds. A person may have to touch a security key."""
 _FIX = 'Keep it elsewhere and say where: "env:NAME", "file:PATH" or "cmd:COMMAND".'
 
 
@@ -22,7 +22,7 @@ class Fetch(Enum):
 
 
 class References:
-    """Fetches what references name, and remembers what was secret."""
+    """Fetches secrets by reference and remembers them for redaction."""
 
     def __init__(self, environ: Mapping[str, str], folder: Path, fetch: Fetch = Fetch.ALL) -> None:
         self._environ = environ
@@ -31,9 +31,9 @@ class References:
         self.fetched: list[Secret] = []
 
     def fetch(self, reference: object, needed_for: Fetch = Fetch.ALL) -> Secret:
-        """The secret behind a reference; errors leave their field to whoever knows the key.
+        """Fetch the secret of a reference; errors leave the field name to the caller.
 
-        One that the command doesn't need is left where it is: nothing is run, and nothing read.
+        If the command doesn't need the secret, nothing is run or read.
         """
         if not isinstance(reference, str) or not reference.strip():
             raise Invalid("", "it is blank" if reference == "" else "it is not a reference", _FIX)
@@ -50,7 +50,7 @@ class References:
         return secret
 
     def path(self, written: object) -> Path:
-        """A file that the host names, from the folder of segue.toml."""
+        """Return the path of a file, relative to the folder of segue.toml."""
         if not isinstance(written, str) or not written.strip():
             raise Invalid("", "it is blank" if written == "" else "it is not a path", "Name a file, in quotes.")
         return self._folder / Path(written).expanduser()
@@ -89,7 +89,7 @@ class References:
 
 
 def _filled(value: str, where: str) -> str:
-    """A secret without the line end that editors and commands add."""
+    """Return a secret without the line ending that editors and commands add. Refuse an empty one."""
     value = value.rstrip("\r\n")
     if not value.strip():
         raise Invalid("", f"{where} is blank", "Put the secret there.")

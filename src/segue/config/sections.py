@@ -1,4 +1,4 @@
-"""[resets]: when a session ends by itself; a platform's policy beats that of a lane's kind, which beats the default."""
+"""The smaller sections of segue.toml, such as [resets], [lanes] and [server]."""
 
 from collections.abc import Collection, Mapping
 from ipaddress import ip_network
@@ -30,7 +30,10 @@ _NEEDS = {
 
 
 def read_resets(table: object, platforms: Collection[str], tables: Tables) -> Policies:
-    """[resets] itself is the default; [resets.KIND] and [resets.PLATFORM] say only what differs from it."""
+    """Read [resets].
+
+    [resets] is the default. [resets.KIND] overrides it for a kind of lane, and [resets.PLATFORM] overrides both.
+    """
     table = as_table(table, "resets")
     default = {key: value for key, value in table.items() if not isinstance(value, Mapping) and key != ENDING}
     special = {key: value for key, value in table.items() if isinstance(value, Mapping)}
@@ -38,7 +41,7 @@ def read_resets(table: object, platforms: Collection[str], tables: Tables) -> Po
         if key not in _KINDS and key not in platforms:
             fix = nearest(key, [*_KINDS, *platforms])
             tables.refuse(Invalid(f"resets.{key}", "there is no such kind or platform", fix))
-    # The machine's zone, unless the table names one.
+    # The machine's time zone, unless the table names another.
     here = {"zone": machine_zone()}
     policy = tables.read({**here, **default}, Policy, "resets")
     if not special:
@@ -59,7 +62,7 @@ def _special(key: str, default: Mapping[str, Any], own: Mapping[str, Any], table
 
 
 def _refuse_idle_talk(own: Mapping[str, Any], policy: Policy, path: str, tables: Tables) -> None:
-    """Refuse a key that does nothing, since its host believes that it does."""
+    """Refuse a key that has no effect, because its host expects one."""
     for key, whens in _NEEDS.items():
         if key in own and policy.when not in whens:
             fix = f'Add when = "{whens[0]}" or "{whens[1]}", or remove it.'
@@ -70,7 +73,7 @@ _DEFAULT = GatewaySettings()
 
 
 class StoreSection(Value, frozen=True):
-    """[store]: a file of SQLite's, or a PostgreSQL server."""
+    """[store]: an SQLite file or a PostgreSQL server."""
 
     path: str | None = None
     url: str | None = None
@@ -84,7 +87,7 @@ class StoreSection(Value, frozen=True):
 
 
 class LanesSection(Value, frozen=True):
-    """[lanes]: who shares a conversation."""
+    """[lanes]: which people share a conversation."""
 
     groups: Sharing = Sharing.APART
     threads: Sharing = Sharing.TOGETHER
@@ -92,17 +95,17 @@ class LanesSection(Value, frozen=True):
     quotes: Quotes = _DEFAULT.quotes
     labels: bool = _DEFAULT.labels
     max_live_per_lane: Count = Limits().live_per_lane
-    """Sessions that may be open at once among those begun in one place."""
+    """The most sessions begun in one place that may be open at once."""
 
 
 class ChosenAgent(Value, frozen=True):
-    """[people."PLATFORM.ACCOUNT/USER"]: the agent of what they begin."""
+    """[people."PLATFORM.ACCOUNT/USER"]: the agent for the person's new sessions."""
 
     agent: str
 
 
 class LaneTable(Value, frozen=True):
-    """[lanes."ADDRESS"]: the agent of what begins there, and the tools that agents have there."""
+    """[lanes."ADDRESS"]: the agent for new sessions in the lane, and the tools of agents there."""
 
     agent: str | None = None
     tools: tuple[str, ...] | None = None
@@ -112,13 +115,13 @@ class LaneTable(Value, frozen=True):
 
 
 def read_lanes(table: object, tables: Tables) -> dict[str, LaneTable]:
-    """The tables of single lanes."""
+    """Read the tables of single lanes."""
     own = {key: value for key, value in as_table(table, "lanes").items() if isinstance(value, Mapping)}
     return {key: tables.read(value, LaneTable, f'lanes."{key}"') for key, value in own.items()}
 
 
 def read_chosen(table: object, path: str, tables: Tables) -> dict[str, str]:
-    """The agents that lanes, or people, have of their own."""
+    """Read the agents that lanes or people chose."""
     if path == "lanes":
         return {key: lane.agent for key, lane in read_lanes(table, tables).items() if lane.agent is not None}
     own = {key: value for key, value in as_table(table, path).items() if isinstance(value, Mapping)}
@@ -126,20 +129,20 @@ def read_chosen(table: object, path: str, tables: Tables) -> dict[str, str]:
 
 
 class ContextSection(Value, frozen=True):
-    """[context]: what an agent is told about where and with whom it talks."""
+    """[context]: the facts about place and people that an agent receives."""
 
     redact_pii: bool = False
-    """Phone numbers and ids become pseudonyms, except where people are mentioned by their ids."""
+    """Whether phone numbers and ids become pseudonyms, except in mentions by id."""
 
 
 class StrangersSection(Allowance, frozen=True):
-    """[limits.stranger]: how much one stranger may have, and all of an account together."""
+    """[limits.stranger]: the limits of one stranger, and of all strangers of an account together."""
 
     account_day: Annotated[int, Meta(ge=1_000, le=10**15)] = Allowances().account_day
 
 
 def read_limits(table: object, tables: Tables) -> Allowances:
-    """Limits of people, and those of strangers."""
+    """Read the limits of people and of strangers."""
     said = as_table(table, "limits")
     own = {key: value for key, value in said.items() if key != _STRANGER}
     strangers = {**asdict(STRANGERS), **as_table(said.get(_STRANGER, {}), f"limits.{_STRANGER}")}
@@ -149,7 +152,7 @@ def read_limits(table: object, tables: Tables) -> Allowances:
 
 
 class SchedulesSection(Value, frozen=True):
-    """[schedules]: how times are meant."""
+    """[schedules]: the interpretation of times."""
 
     zone: str = field(default_factory=machine_zone)
 
@@ -158,20 +161,23 @@ class SchedulesSection(Value, frozen=True):
 
 
 class ServerSection(Live, frozen=True):
-    """[server]: where callers find the gateway."""
+    """[server]: the addresses of the gateway."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8800
     url: str = ""
-    """The address at which browsers reach it, behind a proxy: with https, cookies are for TLS alone."""
+    """The browsers' address behind a proxy. With https, cookies are sent over TLS only."""
     hosts: tuple[str, ...] = ()
-    """Names that it answers to, beside the local ones and that of `url`."""
+    """The host names that the gateway answers to, besides the local names and that of `url`."""
     proxies: tuple[str, ...] = ()
-    """Addresses of proxies, or their networks, that are believed for whom they call: by X-Forwarded-For."""
+    """The addresses or networks of trusted proxies.
+
+    Segue believes their X-Forwarded-For header.
+    """
     tracing: Literal["none", "otel"] = "none"
-    """The receiver of spans: none, or the collector that the usual OTEL_ variables name."""
+    """The receiver of traces: none, or the collector in the usual OTEL_ variables."""
     status_token: Secret | None = None
-    """A bearer of this token is told the figures, and why the gateway isn't well."""
+    """The bearer token for reading metrics and the reasons for an unhealthy status."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -204,5 +210,5 @@ class HomeSection(Value, frozen=True):
             raise Invalid("chat", "it is blank", "Give the platform's id of the chat.")
 
     def place(self, platform: str, account: str) -> Place:
-        """The place itself."""
+        """Return the place."""
         return Place(Address(platform, account, self.space, self.chat, self.thread), self.kind, self.name)

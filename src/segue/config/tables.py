@@ -1,4 +1,7 @@
-"""Reads a table into a value, and says about every mistake which key it is and what to write instead."""
+"""Reads tables into values.
+
+Every mistake names its key and says what to write instead.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -30,16 +33,16 @@ _SHOWN = 40
 
 
 class Incomplete(Invalid):
-    """A table that can't be read for its mistakes, all of which are noted down."""
+    """A table with mistakes, all of which are noted down."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "it has mistakes", "Mend them.")
 
 
 class Tables:
-    """Reads tables; references in them are fetched.
+    """Reads tables and fetches the references in them.
 
-    With a list of mistakes it goes on after each one that it can do without, so that all of them are found.
+    With a list of mistakes, reading continues after each one, so that all are found.
     """
 
     def __init__(self, references: References, mistakes: list[Invalid] | None = None) -> None:
@@ -47,13 +50,13 @@ class Tables:
         self._mistakes = mistakes
 
     def refuse(self, error: Invalid) -> None:
-        """Raise a mistake, or note it down and go on without what is wrong."""
+        """Raise a mistake, or note it down and continue without the wrong value."""
         if self._mistakes is None:
             raise error
         self._mistakes.append(error)
 
     def read(self, table: object, kind: type[T], path: str) -> T:
-        """A value of this kind from a table's keys."""
+        """Read a table into a value of this type."""
         table = as_table(table, path)
         known = keys_of(kind)
         values = self.fields(table, known, path)
@@ -72,7 +75,7 @@ class Tables:
                 del values[known[error.field].name]
 
     def fields(self, table: object, known: Mapping[str, FieldInfo], path: str) -> dict[str, Any]:
-        """The values of a table's keys, by the names of the fields that they set."""
+        """Read a table's keys into values, by field name."""
         table = as_table(table, path)
         self.refuse_unknown(table, known, path)
         values = {}
@@ -87,14 +90,14 @@ class Tables:
         return values
 
     def refuse_unknown(self, table: Iterable[str], known: Iterable[str], path: str) -> None:
-        """Refuse keys that nobody reads, each with the one that was perhaps meant."""
+        """Refuse unknown keys; suggest the known key that is most similar."""
         known = list(known)
         for key in table:
             if key not in known:
                 self.refuse(Invalid(joined(path, key), "there is no such key", nearest(key, known)))
 
     def section(self, tables: Mapping[str, Any], name: str, kind: type[T]) -> T:
-        """One of several tables; if it isn't there, what holds without it."""
+        """Read one of several tables. A missing table has the defaults."""
         return self.read(tables.get(name, {}), kind, name)
 
     def _field(self, field: FieldInfo, value: object, path: str) -> Any:
@@ -110,24 +113,27 @@ class Tables:
             raise _mistaken(field, kind, value, path, index) from error
 
     def _fetch(self, kind: type, value: object) -> Secret | Path:
-        """A value that msgspec can't read: a secret by its reference, a file by its path from segue.toml's folder."""
+        """Decode the types that msgspec can't.
+
+        A secret is fetched by its reference; a path is relative to segue.toml's folder.
+        """
         return self._references.path(value) if kind is Path else self._references.fetch(value)
 
 
 def keys_of(kind: type) -> dict[str, FieldInfo]:
-    """The keys of a table that becomes a value of this kind."""
+    """Return the keys of the table for a type."""
     return {field.encode_name: field for field in fields(cast("type[msgspec.Struct]", kind))}
 
 
 def as_table(value: object, path: str) -> Mapping[str, Any]:
-    """A table, if it is one."""
+    """Return a value that is a table; refuse others."""
     if not isinstance(value, Mapping):
         raise Invalid(path, f"{_shown(value)} is not a table", f"Write its keys under [{path}].")
     return value
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The words to write instead of one that isn't known."""
+    """Suggest known words that are similar to a wrong one."""
     known = sorted(known)
     if close := get_close_matches(word, known, 1):
         return f"Did you mean {close[0]}?"
@@ -135,12 +141,12 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def within(path: str, error: Invalid) -> Invalid:
-    """The same mistake, by its whole name."""
+    """Return the same mistake with the full name of its key."""
     return Invalid(joined(path, error.field), error.problem, error.fix)
 
 
 def joined(path: str, key: str) -> str:
-    """The whole name of a key."""
+    """Join a table's path and a key."""
     return ".".join(part for part in (path, key) if part)
 
 
@@ -159,14 +165,14 @@ def _mistaken(field: FieldInfo, kind: Any, value: object, path: str, index: str)
 
 
 def _given(kind: Any) -> Any:
-    """The type that can be written: nobody can write None."""
+    """Return a type without None, which TOML can't express."""
     if get_origin(kind) in (UnionType, Union):
         [kind] = [part for part in get_args(kind) if part is not NoneType]
     return kind
 
 
 def _parts(kind: Any) -> tuple[Any, str]:
-    """A type, and its limits in words."""
+    """Return a type and its limits in words."""
     if get_origin(kind) is not Annotated:
         return kind, ""
     base, *notes = get_args(kind)
@@ -195,7 +201,7 @@ def _example(kind: Any, default: object = msgspec.NODEFAULT) -> str:
 
 
 def _shown(value: object) -> str:
-    """A wrong value as the host wrote it."""
+    """Return a wrong value as the host wrote it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

@@ -1,7 +1,7 @@
 """Trust: a segue.toml in the current folder counts once its user has looked at it.
 
-Law: a file that came with somebody else's folder can run commands for its secrets and send keys elsewhere. So it is
-known by its path and what is in it; changed, it is looked at again. Files in SEGUE_HOME, and named ones, need no trust.
+Law: a file in somebody else's folder can run commands for its secrets and send keys elsewhere. So trust belongs to a
+path and its content; a change ends it. Files in SEGUE_HOME and files named by option need no trust.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ def trust(file: Path, environ: Mapping[str, str]) -> None:
 
 
 def refuse_untrusted(file: Path) -> None:
-    """Raise `Untrusted` unless a file was trusted as it is now."""
+    """Raise `Untrusted` unless the file's present content is trusted."""
     known = _trusted().get(str(file.absolute()))
     if known != _digest(file):
         problem = "it isn't trusted yet" if known is None else "it has changed since you trusted it"
@@ -45,7 +45,7 @@ def refuse_untrusted(file: Path) -> None:
 
 
 def _trusted() -> dict[str, str]:
-    """The digest of each file that was trusted, by its path."""
+    """Return the digest of each trusted file, by its path."""
     try:
         read = json.loads((platformdirs.user_data_path("segue") / _KEPT).read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The machine's time zone, by its name."""
+"""The name of the machine's time zone."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ _UTC = "UTC"
 
 
 def machine_zone(etc: Path = Path("/etc")) -> str:
-    """The zone that TZ names, else that of the machine's clock, else UTC."""
+    """Return the zone in TZ, else that of the machine's clock, else UTC."""
     for name in (os.environ.get("TZ", "").removeprefix(":"), _linked(etc / "localtime"), _written(etc / "timezone")):
         _, _, zone = f"{_FOLDER}{name}".rpartition(_FOLDER)
         if zone and _known(zone):
