@@ -25,7 +25,7 @@ NOT_YET = {
     *("src/segue/__init__.py", "src/segue/__main__.py", "src/segue/plugins.py", "tests"),
     *(f"src/segue/{room}" for room in ("changes", "cli", "core", "database", "page", "runtime")),
     *(f"src/segue/{room}" for room in ("agents", "testing")),
-    *(f"src/segue/adapters/{name}" for name in ("__init__.py", "discord", "feishu", "http", "matrix", "shared")),
+    *(f"src/segue/adapters/{name}" for name in ("__init__.py", "discord", "feishu", "http", "matrix")),
     *(f"src/segue/adapters/{name}" for name in ("signal", "slack", "telegram", "whatsapp")),
 }
 

@@ -1,4 +1,4 @@
-"""An adapter's own account: makes the addresses, speakers and dead letters that it tells the gateway of."""
+"""An adapter's own account: makes the addresses, speakers and dead letters that it reports to the gateway."""
 
 import json
 import logging
@@ -17,18 +17,18 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _PASSING = (Disconnected, SendError, StoreError, OSError)
-"""Trouble of the platform or of the disk: the same can be read later."""
+"""Temporary errors of the platform or the disk. A later attempt may succeed."""
 
 _WORDED = (SegueError, DecodeError, UnicodeError)
-"""Errors that say what is wrong with what came; what others say may be anything."""
+"""Errors whose text describes the problem. The text of other errors may contain anything."""
 
 _FOREIGN = "application/x-segue-foreign"
 
 
 def foreign(kind: str) -> File:
-    """Stands for content of a kind that no adapter reads, such as a poll.
+    """Return a stand-in for content that no adapter reads, such as a poll.
 
-    Like a file it is looked at once its sender is let in, and is a dead letter then.
+    The gateway handles it like a file: once it admits the sender, the arrival becomes a dead letter.
     """
     return File(kind, _FOREIGN, "")
 
@@ -39,23 +39,27 @@ class Account(Value, frozen=True):
     platform: str
     name: str
     space: str = ""
-    """The guild, workspace or homeserver that all its chats are in, if there is one."""
+    """The guild, workspace or homeserver of all its chats, if the platform has one."""
 
     def __str__(self) -> str:
         return f"{self.platform}.{self.name}"
 
     def address(self, chat: str, thread: str = "", space: str = "") -> Address:
-        """A chat of the account, or a thread in one."""
+        """Return the address of a chat or thread of the account."""
         return Address(self.platform, self.name, space or self.space, chat, thread)
 
     def speaker(self, user: str, name: str = "", aliases: tuple[str, ...] = ()) -> Speaker:
-        """Somebody on the platform, by their id there."""
+        """Return the speaker for a user id of the platform."""
         return Speaker(Identity(self.platform, self.name, user), name, aliases)
 
     def unfetched(
         self, arrival: Arrival, fetch: Callable[[], Awaitable[Iterable[File | str]]], raw: object
     ) -> Arrival | Unfetched:
-        """An arrival that names files, with the way to fetch them: each as it is kept, or why it isn't."""
+        """Attach the way to fetch an arrival's files.
+
+        `fetch` returns each file that was stored, or the reason why it wasn't. An arrival without files is returned
+        unchanged.
+        """
 
         async def whole() -> Arrival:
             for kind in (file.name for file in arrival.unfetched if file.media == _FOREIGN):
@@ -65,22 +69,22 @@ class Account(Value, frozen=True):
         return Unfetched(arrival, lambda: self.or_letter(whole(), raw)) if arrival.unfetched else arrival
 
     async def or_letter(self, reading: Awaitable[T], raw: object) -> T | Letter:
-        """The reading of something that came in; a dead letter if it can't be read, so that it comes no more."""
+        """Await a reading; turn an unreadable update into a dead letter, so that it isn't delivered again."""
         try:
             return await reading
         except _PASSING:
             raise
-        except Exception as error:  # noqa: BLE001 -- whatever breaks its reader is kept, and told in `letter`
+        except Exception as error:  # noqa: BLE001 -- every error of a reader is stored, and described in `letter`
             return self.letter(raw, error)
 
     async def take(self, reading: Awaitable[Arrived | None], raw: object, accept: Accept) -> None:
-        """Have accepted what came in, or a dead letter of it; what says nothing to anybody is nothing at all."""
+        """Accept an update, or a dead letter if it is unreadable. Drop updates without content."""
         arrived = await self.or_letter(reading, raw)
         if arrived is not None:
             await accept(arrived)
 
     def letter(self, raw: object, error: Exception) -> Letter:
-        """A dead letter of what came in, with the error that it came to."""
+        """Return a dead letter for an unreadable update, with its error."""
         kind = why = type(error).__name__
         if isinstance(error, UnicodeError):
             why = "it has half of a UTF-16 pair in it"

@@ -1,4 +1,4 @@
-"""Files that come and go with messages, and how long what failed to come is waited for."""
+"""Fetches the files of messages, and limits the retries for missing ones."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -11,28 +11,31 @@ from segue.errors import Disconnected, Invalid, SendError, SendLater, SendNever
 Opened = Callable[[bytes], Awaitable[bytes]]
 _TRIES = 3
 BEGINNING = 1000
-"""Characters of a message that are shown with an answer to it."""
+"""The length of the excerpt of a message that is shown with a reply to it, in characters."""
 Found = bytes | str | tuple[str, Limits]
-"""The content of a file; or its address, with limits where those of the account don't fit."""
+"""The content of a file, its address, or its address with limits of its own."""
 
 
 class Tries:
-    """Failures, by what failed: what may yet come is waited for, but not for ever."""
+    """Counts failures by key, so that retries end."""
 
     def __init__(self) -> None:
         self._failed: Recent[str, int] = Recent()
 
     def lasts(self, what: str, error: SendError) -> bool:
-        """Count one more failure; whether it is to be lived with. A platform that asks for patience hasn't failed."""
+        """Count one more failure; return whether it is permanent.
+
+        A rate limit with a time to wait doesn't count as a failure.
+        """
         return not (isinstance(error, SendLater) and error.seconds is not None) and self.over(what)
 
     def over(self, what: str) -> bool:
-        """Count one more failure; whether it has failed too often to be waited for."""
+        """Count one more failure; return whether there were too many."""
         self._failed[what] = self._failed.get(what, 0) + 1
         return self._failed[what] >= _TRIES
 
     async def file(self, name: str, where: str, fetched: Awaitable[File]) -> File | str:
-        """A file that comes with a message; a remark that says why it isn't there, if it can't be had."""
+        """Fetch a file of a message. If it can't be fetched, return a remark with the reason."""
         try:
             return await fetched
         except NotFetched as error:
@@ -45,7 +48,10 @@ class Tries:
 
 
 class Attachments:
-    """Files that come with the messages of one account: each is fetched and kept, or a remark says why it isn't."""
+    """Fetches and stores the files of messages to one account.
+
+    A remark with the reason replaces a file that can't be fetched.
+    """
 
     def __init__(self, files: Files, limits: Limits = Limits()) -> None:  # noqa: B008 -- frozen
         self._files = files
@@ -55,9 +61,10 @@ class Attachments:
     async def file(
         self, named: File, id: str, find: Callable[[], Awaitable[Found]], opened: Opened | None = None
     ) -> File | str:
-        """A file by its id; `find` tells what is in it, or where that can be fetched, or raises `NotFetched`.
+        """Fetch a file by its id.
 
-        Where files are encrypted, `opened` makes what was sent of what was fetched, or raises `NotFetched`, too.
+        `find` returns the file's content or address, or raises `NotFetched`. Where files are encrypted, `opened`
+        decrypts the fetched content, and may raise `NotFetched` too.
         """
         return await self._tries.file(named.name, id, self._kept(named, find, opened))
 
@@ -78,7 +85,7 @@ class Attachments:
 
 
 async def content_of(files: Files, file: File) -> bytes:
-    """The bytes of a file that goes out; raises `SendNever` if it is gone."""
+    """Return the bytes of an outgoing file; raise `SendNever` if the file is missing."""
     try:
         return await files.read(file)
     except Invalid as error:
@@ -86,5 +93,5 @@ async def content_of(files: Files, file: File) -> bytes:
 
 
 async def whole(content: bytes) -> AsyncIterator[bytes]:
-    """A file that is there already, for `Files.keep`."""
+    """Stream content that is in memory already, for `Files.keep`."""
     yield content

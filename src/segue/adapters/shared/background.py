@@ -1,4 +1,7 @@
-"""Work beside a connection, such as filling a menu: it may fail, and never keeps an account deaf."""
+"""Background work beside a connection, such as filling a menu.
+
+It may fail without stopping the account from receiving messages.
+"""
 
 import asyncio
 import logging
@@ -12,14 +15,14 @@ from segue.errors import SendError, SendLater
 log = logging.getLogger(__name__)
 
 _LATER = 30.0
-"""Seconds until what couldn't be read back is tried again."""
+"""Seconds before the next attempt to read missed messages."""
 _KEEP = 5.0
-"""Seconds between two times that a place is kept."""
+"""Seconds between two writes of the cursor."""
 
 
 @asynccontextmanager
 async def beside(what: str, work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Do something while inside; if it fails, the log says so and all else goes on."""
+    """Run a task inside the block. If it fails, log the failure and continue."""
     task = asyncio.create_task(_patient(work))
     task.add_done_callback(lambda done: _told(what, done))
     try:
@@ -30,9 +33,9 @@ async def beside(what: str, work: Callable[[], Awaitable[None]]) -> AsyncIterato
 
 
 class Gap:
-    """A time in which nobody listened: what was said then is read back at once, or else later, beside all that comes.
+    """Messages missed while disconnected: reads them back at once, or later beside new messages.
 
-    Law: a place is kept only after the gap is closed, or what is missing would never be looked for again.
+    Law: the cursor is written only after the gap is closed. Otherwise nothing would ever fetch the missing messages.
     """
 
     def __init__(self) -> None:
@@ -42,7 +45,7 @@ class Gap:
 
     @contextmanager
     def closing(self, whose: object) -> Iterator[None]:
-        """Around reading back: what the platform doesn't tell now is left for later."""
+        """Read back inside this block. If the platform fails temporarily, do it later."""
         self.is_closed = False
         try:
             yield
@@ -52,13 +55,13 @@ class Gap:
             log.warning("%s: what was missed is read back later: %s", whose, error)
 
     async def keep(self, cursor: Cursor, place: str) -> None:
-        """Keep a place, now and then, if nothing that was said before it is missing."""
+        """Write the cursor every few seconds, if no earlier message is missing."""
         if self.is_closed and time.monotonic() - self._kept >= _KEEP:
             self._kept = time.monotonic()
             await cursor.keep(place)
 
     async def close_later(self, read_back: Callable[[], Awaitable[None]]) -> None:
-        """Read back again whenever something was left."""
+        """Read back again after each failed attempt."""
         while True:
             await self._left.wait()
             self._left.clear()
@@ -67,7 +70,7 @@ class Gap:
 
 
 async def _patient(work: Callable[[], Awaitable[None]]) -> None:
-    """Work, and again after as long as the platform asks to wait."""
+    """Run the work again after each time that the platform asks to wait."""
     while True:
         try:
             return await work()
@@ -79,5 +82,5 @@ async def _patient(work: Callable[[], Awaitable[None]]) -> None:
 
 def _told(what: str, done: asyncio.Task[None]) -> None:
     if not done.cancelled() and (error := done.exception()):
-        # The words of an error may hold an address with a secret in it.
+        # The text of an error may contain an address with a secret in it.
         log.warning("%s: it failed (%s), and is tried again at the next connection", what, type(error).__name__)

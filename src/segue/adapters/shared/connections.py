@@ -1,7 +1,7 @@
-"""Connections to one server, kept between calls: h11 on asyncio's own transports.
+"""Connections to one server, reused between calls: h11 on asyncio's own transports.
 
-Law: a connection has one call at a time, and is used again only if the last answer was read to its end. There are as
-many as there were calls at once; one that nobody needs for a while is closed.
+Law: a connection has one call at a time, and is reused only after the last answer was read to its end. There are as
+many connections as concurrent calls. Idle ones are closed after some seconds.
 """
 
 import asyncio
@@ -17,35 +17,35 @@ from segue.adapters.shared.trust import trust
 from segue.core.values import Value
 
 _IDLE = 4.0
-"""Seconds for which a connection is kept without a call: many servers close theirs after five."""
+"""Seconds before an idle connection is closed. Many servers close theirs after five."""
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
-"""Hosts that no proxy can reach, whatever the environment names."""
+"""Hosts that never use a proxy, whatever the environment says."""
 
 
 _NEXT = 0.25
-"""Seconds after which the next address of a host is tried as well: its IPv6 may lead nowhere."""
+"""Seconds before a host's next address is tried too. Its IPv6 address may not be reachable."""
 
 
 class NotConnected(Exception):
-    """There is no connection, so nothing was sent."""
+    """No connection could be made, so nothing was sent."""
 
 
 class Returned(Value, frozen=True):
-    """The answer to a call; a body is cut off where it is longer than it may be."""
+    """The response to a call. A body over the limit is cut off."""
 
     status: int
     headers: Mapping[str, str]
-    """By their names in small letters."""
+    """The headers, by names in lower case."""
     body: bytes
 
     @property
     def retry_after(self) -> str | None:
-        """The time to wait, as the server names it."""
+        """The server's Retry-After header."""
         return self.headers.get("retry-after")
 
 
 class _Connection(asyncio.Protocol):
-    """A connection to a server, for one call after the other."""
+    """A connection to a server, for one call at a time."""
 
     def __init__(self, largest: int) -> None:
         self._largest = largest
@@ -61,7 +61,7 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._answer.done():
-            # Nobody asked: the next call would take it for its answer.
+            # Nothing was requested: the next call would take this for its response.
             self.close()
             return
         try:
@@ -80,15 +80,15 @@ class _Connection(asyncio.Protocol):
 
     @property
     def free(self) -> bool:
-        """Whether another call can be made."""
+        """Whether another call can start."""
         return self._http.our_state is h11.IDLE and self._transport is not None and not self._transport.is_closing()
 
     async def call(self, request: h11.Request, body: bytes) -> Returned:
-        """Make one call."""
+        """Make one call and return its response."""
         if self._transport is None:
             raise ConnectionResetError("the server hung up")
         self._head, self._body, self._answer = None, bytearray(), asyncio.get_running_loop().create_future()
-        # All at once: what is sent apart may wait for the other side to acknowledge the first part.
+        # Write everything at once: a second write may wait until the server acknowledges the first.
         parts = [self._http.send(event) for event in (request, h11.Data(body), h11.EndOfMessage())]
         self._transport.write(b"".join(part for part in parts if part))
         return await self._answer
@@ -108,7 +108,7 @@ class _Connection(asyncio.Protocol):
                 return
 
     def close(self) -> None:
-        """End it, whatever is under way."""
+        """Abort the connection, even during a call."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -120,13 +120,13 @@ class Connections:
         self._url = httpx2.URL(url)
         self._largest = largest
         self._slowest = slowest
-        """Seconds in which a connection is to be there."""
+        """The longest time to connect, in seconds."""
         self._tls = trust() if self._url.scheme == "https" else None
         self._headers = {"Host": self._url.netloc.decode(), "User-Agent": "segue"}
         self._idle: list[_Connection] = []
 
     async def call(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Returned:
-        """Make one call; raises `NotConnected`, or `OSError` if it breaks off."""
+        """Make one call; raise `NotConnected`, or `OSError` if it breaks off."""
         connection = self._take() or await self._open()
         length = {"Content-Length": str(len(body))}
         about = list({**self._headers, **length, **headers}.items())
@@ -143,10 +143,10 @@ class Connections:
                 connection.close()
 
     async def close(self) -> None:
-        """Let go of all that nobody uses now."""
+        """Close all idle connections."""
         while (connection := self._take()) is not None:
             connection.close()
-        await asyncio.sleep(0)  # a socket is closed when the loop comes round
+        await asyncio.sleep(0)  # the event loop closes sockets in its next iteration
 
     def _take(self) -> _Connection | None:
         while self._idle:
@@ -166,7 +166,7 @@ class Connections:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._slowest):
-                # A call that is given up while two addresses are tried leaves a socket behind: only names have two.
+                # Only names have two addresses. Cancelling a call while both are tried leaks a socket.
                 delay = None if host in _LOOPBACK else _NEXT
                 _, made = await loop.create_connection(
                     lambda: _Connection(self._largest), host, port, ssl=self._tls, happy_eyeballs_delay=delay
@@ -179,7 +179,7 @@ class Connections:
 
 
 class Proxied:
-    """The same through a proxy that the environment names."""
+    """Calls to one server through a proxy from the environment."""
 
     def __init__(self, url: str, largest: int, slowest: float) -> None:
         self._url = url
@@ -187,7 +187,7 @@ class Proxied:
         self._client = httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=slowest, pool=slowest), verify=trust())
 
     async def call(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Returned:
-        """Make one call; raises `NotConnected`, or `OSError` if it breaks off."""
+        """Make one call; raise `NotConnected`, or `OSError` if it breaks off."""
         url = self._url.rstrip("/") + path if path else self._url
         try:
             async with self._client.stream(method, url, content=body, headers=headers) as response:
@@ -203,12 +203,12 @@ class Proxied:
             raise ConnectionAbortedError(type(error).__name__) from error
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._client.aclose()
 
 
 def connections(url: str, largest: int, slowest: float) -> Connections | Proxied:
-    """The connections to a server, through a proxy if the environment names one for it."""
+    """Return the connections to a server, through a proxy if the environment names one for it."""
     named, there = getproxies(), httpx2.URL(url)
     proxied = there.host not in _LOOPBACK and (there.scheme in named or "all" in named) and not proxy_bypass(there.host)
     return (Proxied if proxied else Connections)(url, largest, slowest)

@@ -1,4 +1,7 @@
-"""What a platform delivers, decoded: nothing is trusted to have the right shape, and what is null isn't there."""
+"""Decodes updates of a platform.
+
+It trusts no update to have the right shape, and treats null as missing.
+"""
 
 import logging
 from collections.abc import Iterable
@@ -15,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def decode(raw: object, kind: type[V], whose: str) -> V:
-    """What was delivered, from what JSON held; raises `Invalid`, which names the platform."""
+    """Decode parsed JSON; raise `Invalid`, which names the platform, if its shape is wrong."""
     try:
         return converted(_without_nulls(raw), kind)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -24,10 +27,10 @@ def decode(raw: object, kind: type[V], whose: str) -> V:
 
 
 def text_in(raw: object, *path: str) -> str:
-    """The text under some names inside each other, in what JSON held; empty if there is none."""
+    """Return the text at a path of keys in parsed JSON; empty if there is none."""
     for name in path:
         raw = raw.get(name) if isinstance(raw, dict) else None
-    # Half of a UTF-16 pair can be told, and not be written.
+    # JSON may contain half of a UTF-16 pair, which can't be encoded.
     return raw.encode(errors="replace").decode() if isinstance(raw, str) else ""
 
 
@@ -38,19 +41,19 @@ def _without_nulls(raw: object) -> object:
 
 
 def inside(raw: object, *path: str) -> dict[str, Any]:
-    """An object inside of what JSON held; an empty one if there is none."""
+    """Return the object at a path of keys in parsed JSON; empty if there is none."""
     for name in path:
         raw = raw.get(name) if isinstance(raw, dict) else None
     return raw if isinstance(raw, dict) else {}
 
 
 def listed(raw: object) -> list[Any]:
-    """A list that JSON held; an empty one if it is none."""
+    """Return a value that is a list, else an empty list."""
     return raw if isinstance(raw, list) else []
 
 
 def understood(raw: Iterable[object], kind: type[T], what: str) -> list[T]:
-    """Those of several things that can be understood; the log says of the others what they are told about."""
+    """Decode the items that have the right shape, and log the others."""
     found = []
     for one in raw:
         try:

@@ -1,7 +1,7 @@
-"""Fetches what an address on the internet holds: within limits, and never from a private network.
+"""Downloads from the internet within limits, and never from a private network.
 
-Law: the addresses of a host are looked up once, all of them must be public, and the connection goes to one that was
-checked. So no name, however it answers the second time, and no redirect leads to what only this machine can reach.
+Law: Segue resolves a host once, requires all its addresses to be public, and connects to one of those. So neither a
+second DNS answer nor a redirect reaches the private network.
 """
 
 import asyncio
@@ -18,38 +18,38 @@ from segue.core.values import Value
 from segue.errors import Disconnected, SegueError
 
 LARGEST = 20 * 1024 * 1024
-"""Bytes of a file that is taken in, unless said otherwise."""
+"""The largest download by default, in bytes."""
 SLOWEST = 60.0
-"""Seconds that a file may take in all."""
+"""The longest time for a whole download, in seconds."""
 _REDIRECTS = 3
 _EMBEDDING = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
-"""Networks whose last 32 bits are an IPv4 address: NAT64, and the compatible addresses of old."""
+"""Networks whose last 32 bits are an IPv4 address: NAT64 and the old compatible addresses."""
 
 
 class NotFetched(SegueError):
-    """A file that can't be had, now or later; the sentence says why and never names its address."""
+    """A file that can never be fetched. The message gives the reason and hides the address."""
 
 
 class Limits(Value, frozen=True):
-    """The bounds of a fetch, and the one server that it may ask though that isn't public."""
+    """The limits of a download, and one trusted server that may be private."""
 
     largest: int = LARGEST
     slowest: float = SLOWEST
     trusted: str = ""
-    """The address of a server that the host named: it may be on a private network."""
+    """The address of a server from the host's settings. It may be on a private network."""
     opens: tuple[tuple[str, str], ...] = ()
-    """Headers that the trusted server asks for; no other gets them, wherever a redirect leads."""
+    """Headers for the trusted server. No other server gets them, even after a redirect."""
 
 
 @asynccontextmanager
 async def fetching(url: str, limits: Limits = Limits()) -> AsyncIterator[AsyncIterator[bytes]]:  # noqa: B008 -- frozen
-    """The bytes behind an address, as they come.
+    """Stream the bytes at an address.
 
-    Raises `NotFetched` for what will never come, `Disconnected` for what may come when it is tried again.
+    Raises `NotFetched` for a permanent failure, `Disconnected` for a temporary one.
     """
     try:
         async with asyncio.timeout(limits.slowest), AsyncExitStack() as stack:
-            # A proxy would look names up for itself.
+            # A proxy would resolve names by itself.
             client = await stack.enter_async_context(
                 httpx2.AsyncClient(trust_env=False, timeout=limits.slowest, verify=trust())
             )
@@ -76,7 +76,7 @@ async def _open(client: httpx2.AsyncClient, stack: AsyncExitStack, url: str, lim
 
 
 def server_of(url: str) -> tuple[str, str]:
-    """The server that an address leads to, by scheme, name and port; raises `NotFetched` for what is no address."""
+    """Return the scheme, name and port of an address; raise `NotFetched` if it is invalid."""
     parts = _split(url)
     return parts.scheme, parts.netloc
 
@@ -92,12 +92,12 @@ def _split(url: str) -> SplitResult:
 
 
 def _host(parts: SplitResult) -> str:
-    """The host of an address, as it is looked up: in ASCII."""
+    """Return the host of an address in ASCII, as DNS needs it."""
     return (parts.hostname or "").encode("idna").decode()
 
 
 async def _address(parts: SplitResult, trusted: str) -> str:
-    """The address to connect to, which was checked."""
+    """Return the checked IP address to connect to."""
     host = _host(parts)
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, _port(parts), type=socket.SOCK_STREAM)
@@ -112,7 +112,7 @@ async def _address(parts: SplitResult, trusted: str) -> str:
 
 
 def _is_public(address: str) -> bool:
-    """Whether an address is one of the public internet, and the IPv4 address in it too, if it stands for one."""
+    """Return whether an address is public, and so is an IPv4 address inside it."""
     found = ip_address(address.partition("%")[0])
     if not found.is_global or found.is_multicast:
         return False
@@ -125,7 +125,7 @@ def _is_public(address: str) -> bool:
 
 
 def _request(client: httpx2.AsyncClient, parts: SplitResult, address: str) -> httpx2.Request:
-    """A request to an address for a host: the certificate must be the host's."""
+    """Build a request to an IP address. The certificate must belong to the host's name."""
     host = _host(parts)
     url = httpx2.URL(parts.geturl()).copy_with(host=address)
     named = f"[{host}]" if ":" in host else host

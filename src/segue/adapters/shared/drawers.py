@@ -1,4 +1,4 @@
-"""Things of one kind in an account's locker, as values instead of texts with versions."""
+"""Values of one kind in an account's locker, without their encoding and versions."""
 
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Drawer:
-    """The things in a locker whose names begin alike; here they are called by what follows."""
+    """The entries of a locker under one prefix. Names here omit the prefix."""
 
     def __init__(self, locker: Locker, beginning: str) -> None:
         self._locker = locker
@@ -20,17 +20,20 @@ class Drawer:
         self._versions: dict[str, int] = {}
 
     async def read(self, beginning: str = "") -> dict[str, Any]:
-        """What is kept under names that begin so, as JSON holds it; later changes rest on this reading."""
+        """Return the entries whose names begin so, parsed from JSON.
+
+        Later changes compare their versions with this reading.
+        """
         things = await self._locker.read(f"{self._at}{beginning}")
         if not beginning:
-            self._versions.clear()  # what somebody else took out isn't among them
+            self._versions.clear()  # entries that somebody else deleted are missing from the reading
         self._versions |= {name: thing.version for name, thing in things.items()}
         return {name.removeprefix(self._at): msgspec.json.decode(thing.value) for name, thing in things.items()}
 
     async def keep(self, changes: Mapping[str, object]) -> None:
-        """Make changes durable, all or none; None takes a thing out.
+        """Store all changes or none; None deletes an entry.
 
-        Raises `Outdated` if one of the things isn't what it was when it was last read or kept here.
+        Raises `Outdated` if somebody else changed an entry after it was last read or stored here.
         """
         values = {
             f"{self._at}{name}": "" if value is None else msgspec.json.encode(value).decode()
@@ -43,7 +46,7 @@ class Drawer:
 
 
 class Kept(Generic[T]):
-    """Values of one type in a drawer, all of which are known from `recall` on."""
+    """Values of one type in a drawer. All are in memory after `recall`."""
 
     def __init__(self, beginning: str, kind: type[T]) -> None:
         self._beginning = beginning
@@ -52,20 +55,20 @@ class Kept(Generic[T]):
         self.values: dict[str, T] = {}
 
     def remember(self, locker: Locker) -> None:
-        """Take the locker."""
+        """Use this locker from now on."""
         self._drawer = Drawer(locker, self._beginning)
 
     async def recall(self) -> None:
-        """Find what was kept before."""
+        """Load the stored values."""
         self.values = {name: converted(value, self._kind) for name, value in (await self._drawer.read()).items()}
 
     async def put(self, name: str, value: T) -> None:
-        """Put a value in, in place of what was there."""
+        """Store a value under a name, replacing the old one."""
         await self._drawer.keep({name: value})
         self.values[name] = value
 
     async def drop(self, *names: str) -> None:
-        """Take values out, of those that are there."""
+        """Delete the values under these names; ignore missing ones."""
         there = [name for name in names if name in self.values]
         await self._drawer.keep(dict.fromkeys(there))
         for name in there:

@@ -1,4 +1,4 @@
-"""Memory of what came last, and of what a platform tells when it is asked: now and then, never waited for long."""
+"""Caches of recent items and of a platform's answers. A lookup never waits for long."""
 
 import asyncio
 import logging
@@ -17,14 +17,14 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _FRESH, _UNKNOWN = 600.0, 30.0
-"""Seconds for which a thing holds, and one that couldn't be had is missing."""
+"""Seconds before an answer expires, and before a failed lookup is repeated."""
 _PATIENCE = 1.5
-"""Seconds that a thing may take: some platforms want what people do acknowledged in three."""
+"""The longest lookup, in seconds. Some platforms want updates acknowledged within three."""
 _MANY = 10_000
 
 
 class Recent(UserDict[K, V]):
-    """A dictionary of the things that were set last; the oldest is forgotten for one too many."""
+    """A dictionary of limited size; the entry that was set first is dropped."""
 
     def __init__(self, most: int = 1000) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Recent(UserDict[K, V]):
 
 
 class Lookups:
-    """What one account was told of people, chats and messages."""
+    """Cached facts about people, chats and messages of one account."""
 
     def __init__(self, who: str, clock: Clock = time.monotonic) -> None:
         self._who = who
@@ -46,11 +46,11 @@ class Lookups:
         self._known: Recent[str, tuple[Moment, Any]] = Recent(_MANY)
 
     def forget(self, key: str) -> None:
-        """Ask anew for a thing that has changed."""
+        """Drop a fact that has changed, so that the next lookup asks again."""
         self._known.pop(key, None)
 
     async def get(self, key: str, ask: Callable[[], Awaitable[T]], otherwise: T) -> T:
-        """A thing by its key; if it can't be had now, what it last was."""
+        """Return a fact by its key. If the lookup fails, return the last known value."""
         now = self._clock()
         until, last = self._known.get(key, (now, otherwise))
         found: T = last

@@ -1,6 +1,6 @@
-"""A walk over the Markdown of a text: each platform says how it marks what, and the walk writes it.
+"""Renders Markdown for a platform, by a mark for each kind of node.
 
-A mark is a function of a node and of what was written for its children. What has no mark is what is in it.
+A mark is a function of a node and of its rendered children. A node without a mark is rendered as its children.
 """
 
 import re
@@ -12,24 +12,24 @@ from markdown_it.tree import SyntaxTreeNode as Node
 from segue.core.text.markdown import parse, words
 
 Mark = Callable[[Node, Sequence[str]], str]
-"""The writing of a node, once its children are written."""
+"""Renders a node, given its rendered children."""
 Escape = Callable[[str], str]
 
 _BULLET = "• "
 _FENCE = re.compile(r"`{3,}")
 _PADDED = 250_000
-"""Characters of a table with its columns padded; a larger one isn't, since one wide cell would widen every row."""
+"""The largest table with padded columns, in characters. One wide cell widens every row."""
 _APART = frozenset({"root", "blockquote"})
-"""Nodes whose children stand apart, with a blank line between them."""
+"""Nodes whose children are separated by a blank line."""
 
 
 def rendered(text: str, marks: Mapping[str, Mark], escape: Escape) -> str:
-    """A text as a platform reads it."""
+    """Render a Markdown text for a platform."""
     return written(parse(text), marks, escape)
 
 
 def written(node: Node, marks: Mapping[str, Mark], escape: Escape) -> str:
-    """A node as a platform reads it; `escape` makes text of whatever isn't marked."""
+    """Render a node for a platform; `escape` renders the plain text."""
     inside = [written(child, marks, escape) for child in node.children]
     if mark := marks.get(node.type):
         return mark(node, inside)
@@ -39,17 +39,17 @@ def written(node: Node, marks: Mapping[str, Mark], escape: Escape) -> str:
 
 
 def between(before: str, after: str) -> Mark:
-    """A mark that stands before and after what is marked."""
+    """Return a mark that adds a prefix and a suffix."""
     return lambda _, inside: f"{before}{''.join(inside)}{after}"
 
 
 def instead(shown: str) -> Mark:
-    """Something that is always written the same way."""
+    """Return a mark that always renders the same text."""
     return lambda _, __: shown
 
 
 def listed(node: Node, items: Sequence[str]) -> str:
-    """A list in plain lines, for a platform that has none: what belongs to an item stands beneath it."""
+    """Render a list in plain lines, for a platform without lists. Nested lines are indented."""
     first = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
     numbered = enumerate(items, first or 0)
     marked = ((_BULLET if first is None else f"{number}. ") + item.replace("\n", "\n  ") for number, item in numbered)
@@ -57,12 +57,12 @@ def listed(node: Node, items: Sequence[str]) -> str:
 
 
 def lines(_: Node, inside: Sequence[str]) -> str:
-    """Parts one beneath the other."""
+    """Render parts below each other."""
     return "\n".join(filter(None, inside))
 
 
 def columns(node: Node) -> str:
-    """A table in columns of plain text, for a platform that has none: to be shown as code."""
+    """Render a table as padded columns of plain text, to be shown as code."""
     rows = [[words(cell) for cell in row.children] for row in node.walk() if row.type == "tr"]
     widths = [max(map(len, column)) for column in zip(*rows, strict=False)]
     if len(rows) * sum(widths) > _PADDED:
@@ -72,33 +72,36 @@ def columns(node: Node) -> str:
 
 
 def language(node: Node) -> str:
-    """The language that a block of code names."""
+    """Return the language of a code block."""
     return node.info.split(maxsplit=1)[0] if node.type == "fence" and node.info.strip() else ""
 
 
 def target(node: Node) -> str:
-    """The address that a link or a picture leads to."""
+    """Return the address of a link or picture."""
     return str(node.attrs.get("href") or node.attrs.get("src") or "")
 
 
 def linked(node: Node, inside: Sequence[str]) -> str:
-    """A link with its address to be seen, for a platform that has no others."""
+    """Render a link with its address visible, for a platform without links."""
     url, text = target(node), "".join(inside)
     return f"{text} ({url})" if text and url and text != url else text or url
 
 
 def quoted(_: Node, inside: Sequence[str]) -> str:
-    """What somebody said, with a sign before each line."""
+    """Render a quotation with a sign before each line."""
     return "\n".join(f"> {line}" for line in "\n\n".join(filter(None, inside)).split("\n"))
 
 
 def fenced(code: str, named: str = "") -> str:
-    """A block of code between fences; nothing ends it but its own: one inside is broken up by what nobody sees."""
+    """Render a code block between fences.
+
+    A fence inside the code is broken up with an invisible character, so that it doesn't end the block.
+    """
     return f"```{named}\n" + _FENCE.sub(lambda found: "\u200b".join(found[0]), code) + "\n```"
 
 
 def blocks(block: Callable[[str, str], str]) -> Mapping[str, Mark]:
-    """Marks for code and for tables, given how a platform shows lines as they are, with their language."""
+    """Return marks for code and tables, given the platform's form of preformatted text with its language."""
 
     def code(node: Node, _: Sequence[str]) -> str:
         return block(node.content.rstrip("\n"), language(node))
@@ -121,23 +124,26 @@ LINES: Mapping[str, Mark] = {
 
 
 def utf16(text: str) -> int:
-    """The UTF-16 units of a text, by which many platforms count."""
+    """Return the length in UTF-16 units, which many platforms count."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def html_text(text: str) -> str:
-    """A text between tags."""
+    """Escape a text for HTML."""
     return escaped(text, quote=False)
 
 
 def html_code(node: Node, _: Sequence[str]) -> str:
-    """A block of code with its language."""
+    """Render a code block with its language."""
     named = f' class="language-{escaped(language(node))}"' if language(node) else ""
     return f"<pre><code{named}>{html_text(node.content)}</code></pre>"
 
 
 def html_link(node: Node, inside: Sequence[str]) -> str:
-    """A link, and of a picture too: whoever shows a picture fetches it, and so tells its server who reads."""
+    """Render a link; a picture becomes a link too.
+
+    A client that loads a picture tells its server who reads the message.
+    """
     return f'<a href="{escaped(target(node))}">{"".join(inside) or html_text(target(node))}</a>'
 
 

@@ -1,25 +1,28 @@
-"""Work in the order in which it came, for a connection that is read ahead of what is done."""
+"""Runs tasks in the order of their arrival, while the connection reads ahead."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple
 
 _AHEAD = 500
-"""Works that are begun or wait, after which nothing more is read."""
+"""The most tasks that run or wait before reading pauses."""
 
 
 class Work(NamedTuple):
-    """One thing that came, and what there is to do about it."""
+    """A task for one update, and a follow-up."""
 
     do: Callable[[], Awaitable[None]]
     after: Callable[[int], Awaitable[None]] | None = None
-    """Done once it and all before it are, in the same order; it is told how many wait behind it."""
+    """The follow-up, called in order once this task and all earlier ones are done.
+
+    Its argument is the number of tasks that wait behind it.
+    """
     patience: float | None = None
-    """Seconds that it waits for what came before it, if somebody waits for it; None: for as long as that takes."""
+    """The longest wait for earlier tasks, in seconds; None waits until they are done."""
 
 
 async def in_order(works: AsyncIterator[Work]) -> None:
-    """Do works as they come, each after those before it, and end when they do; raises whatever breaks first."""
+    """Run tasks in order until there are no more; raise the first error."""
     begun: asyncio.Queue[tuple[Work, asyncio.Task[None]]] = asyncio.Queue(_AHEAD)
     tasks: set[asyncio.Task[None]] = set()
 

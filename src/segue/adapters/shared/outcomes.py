@@ -1,4 +1,4 @@
-"""Outcomes: what became of a call, by how a platform answered it; and addresses of the web."""
+"""Outcomes of calls by HTTP status, and checks of web addresses."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -19,9 +19,10 @@ _TOO_MANY, _SERVER_ERROR = 429, 500
 def refused(
     who: str, status: int, seconds: float | None = None, why: str = "", sending: Sending = Sending.KEYED
 ) -> SendError:
-    """The outcome of a call that wasn't taken: later after 429 and 5xx, never after all else.
+    """Return the error for a rejected call: `SendLater` after 429 and 5xx, `SendNever` otherwise.
 
-    Only where a call is known by its key can it be made again after any 5xx: elsewhere it may have been taken.
+    After 5xx, a call is retried if it has a key or the platform names a time to wait. Any other call is `SendUnsure`,
+    because the platform may have accepted it.
     """
     said = f"{who} answered {status} {why}".rstrip()
     if status == _TOO_MANY or (status >= _SERVER_ERROR and (seconds is not None or sending is Sending.KEYED)):
@@ -31,7 +32,7 @@ def refused(
 
 @contextmanager
 def connecting() -> Iterator[None]:
-    """Around what keeps a connection up: a call that failed ends it, and its words say why."""
+    """End the connection when a call inside this block fails, with the call's error text."""
     try:
         yield
     except SendError as error:
@@ -40,7 +41,7 @@ def connecting() -> Iterator[None]:
 
 @asynccontextmanager
 async def calling(api: C) -> AsyncIterator[C]:
-    """Around a few calls for which an API was made: it is closed, and the words of one that failed say why."""
+    """Close an API after a few calls; raise `Disconnected` if one fails."""
     try:
         with connecting():
             yield api
@@ -49,7 +50,7 @@ async def calling(api: C) -> AsyncIterator[C]:
 
 
 def retry_after(header: str | None, now: Moment) -> float | None:
-    """The seconds to wait that a Retry-After names: by their number, or as a date."""
+    """Return the seconds in a Retry-After header, which holds a number or a date."""
     if header is None:
         return None
     if header.isascii() and header.isdigit():
@@ -64,7 +65,10 @@ def retry_after(header: str | None, now: Moment) -> float | None:
 
 
 def check_http(field: str, url: str, such_as: str) -> None:
-    """Refuse a setting that isn't a whole http address; one with a name or a password in it isn't told again."""
+    """Refuse a setting that isn't a complete http address.
+
+    An address with a name or password is refused too, and not quoted.
+    """
     try:
         parts = urlsplit(url)
         whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0

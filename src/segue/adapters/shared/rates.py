@@ -1,4 +1,4 @@
-"""Keeps calls below what a platform allows, before it has to refuse one."""
+"""Keeps calls below a platform's rate limits."""
 
 import asyncio
 import time
@@ -11,63 +11,67 @@ from segue.core.values import Moment, Value
 from segue.errors import SendLater
 
 _MANY = 10_000
-"""Keys after which those that count for nothing any more are dropped."""
+"""The number of keys after which expired ones are dropped."""
 _WRITTEN = "written"
 _KEPT_BACK = 5
-"""Of the messages that may be written at once, one in so many is kept for final texts, not for replies that grow."""
+"""The divisor for the reserve: one in so many messages is reserved for final texts."""
 
 
 class Rate(Value, frozen=True):
-    """So many calls in any stretch of so many seconds."""
+    """A limit of calls within a sliding window of seconds."""
 
     count: int
     seconds: float
 
     def wait(self, made: list[Moment], now: Moment) -> float:
-        """Seconds until one more may be made after those that were."""
+        """Return the seconds until the next call is allowed."""
         return made[-self.count] + self.seconds - now if len(made) >= self.count else 0.0
 
     def add(self, made: list[Moment], now: Moment) -> None:
-        """Count one more."""
+        """Count a call."""
         made.append(now)
         del made[: -self.count]
 
 
 class Bucket(Value, frozen=True):
-    """So many calls at once, and one more after each so many seconds.
+    """A token bucket: a burst of calls, then one call every so many seconds.
 
-    Two of different sizes may count under one key: the smaller one leaves something for whoever has the larger.
+    Two buckets of different sizes may count under one key. The smaller one leaves room for calls that use the larger
+    one.
     """
 
     size: int
     seconds: float
 
     def wait(self, made: list[Moment], now: Moment) -> float:
-        """Seconds until one more may be made; what is kept is when the bucket will be full again."""
+        """Return the seconds until the next call is allowed.
+
+        `made` holds one time: when the bucket will be full again.
+        """
         return made[-1] - (self.size - 1) * self.seconds - now if made else 0.0
 
     def used(self, made: list[Moment], now: Moment) -> float:
-        """The part of it that isn't there now, from 0 to 1."""
+        """Return the used part of the bucket, from 0 to 1."""
         return max(0.0, made[-1] - now) / self.seconds / self.size if made else 0.0
 
     def add(self, made: list[Moment], now: Moment) -> None:
-        """Count one more."""
+        """Count a call."""
         made[:] = [max(now, made[-1] if made else now) + self.seconds]
 
 
 class Limiter:
-    """Counts calls by key. A call waits a little by itself; for longer, the gateway does."""
+    """Counts calls by key. A short wait happens here; for a longer one, the gateway retries later."""
 
     def __init__(self, clock: Clock = time.monotonic, patience: float = 0.0) -> None:
         self._clock = clock
         self._patience = patience
         self._made: dict[str, list[Moment]] = {}
         self._until: dict[str, Moment] = {}
-        """When a key counts for nothing any more."""
+        """The time at which a key expires."""
         self._quiet: dict[str, Moment] = {}
 
     async def turn(self, wanted: Mapping[str, Rate | Bucket]) -> None:
-        """Wait until a call that counts under these keys may be made, and count it."""
+        """Wait until a call under these keys is allowed, and count it."""
         while wait := self.take(wanted):
             if wait > self._patience:
                 raise SendLater("The platform allows no more calls for now.", wait)
@@ -75,7 +79,7 @@ class Limiter:
 
     @asynccontextmanager
     async def paced(self, wanted: Mapping[str, Rate | Bucket]) -> AsyncIterator[None]:
-        """Around a call: it waits for its turn, and if the platform asks for patience, so does whatever comes next."""
+        """Wait before a call. If the platform asks for a pause, later calls under these keys wait too."""
         await self.turn(wanted)
         try:
             yield
@@ -84,7 +88,7 @@ class Limiter:
             raise
 
     def take(self, wanted: Mapping[str, Rate | Bucket]) -> float:
-        """Seconds until such a call may be made; 0 if it may now, and then it is counted."""
+        """Return the seconds until a call is allowed; if it is allowed now, count it and return 0."""
         now = self._clock()
         wait = max((self._wait(key, rate, now) for key, rate in wanted.items()), default=0.0)
         if wait > 0:
@@ -97,19 +101,22 @@ class Limiter:
         return 0.0
 
     def share(self, delivery: Delivery, pace: Bucket) -> dict[str, Rate | Bucket]:
-        """The share of a pace that a message takes: of a reply that grows, less and less the emptier the bucket."""
+        """Return the limits that a message counts under.
+
+        Updates of a growing reply become rarer as the bucket empties.
+        """
         if delivery.attempt:
             return {_WRITTEN: pace}
-        # Only what streams was never attempted before: it may wait, so that the final text needn't.
+        # Only streamed updates have no attempt before. They may wait, so that the final text needn't.
         size = pace.size - pace.size // _KEPT_BACK
         if delivery.text == PLACEHOLDER:
-            # It shows nothing by itself: it is sent if there is room for the first words, too.
+            # A placeholder shows nothing by itself. It is sent if the first words fit too.
             return {_WRITTEN: Bucket(max(1, size - 1), pace.seconds)}
         slower = pace.seconds * pace.used(self._made.get(_WRITTEN, []), self._clock())
         return {_WRITTEN: Bucket(max(1, size), pace.seconds), "shown": Rate(1, slower)}
 
     def quiet(self, seconds: float | None, *keys: str) -> None:
-        """Let no call under these keys be made for so long, if the platform said so."""
+        """Block calls under these keys for the seconds that the platform asked for, if it did."""
         if seconds is not None:
             self._quiet.update(dict.fromkeys(keys, self._clock() + seconds))
 

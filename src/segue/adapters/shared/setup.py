@@ -1,4 +1,4 @@
-"""An account that is being added: its keys, as answered and as written down, its owner, and a first message."""
+"""Helps to add an account: its keys, its owner and a first message."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ V = TypeVar("V", bound=Value)
 
 
 def keys_of(kind: type[V], answers: Mapping[str, str]) -> V:
-    """The keys that the answers to questions of their names make; an empty one leaves a default as it is."""
+    """Build an account's keys from the answers to its questions. An empty answer keeps the default."""
     given: dict[str, Any] = {}
     for field in fields(kind):
         said = answers.get(field.name, "").strip()
@@ -32,7 +32,7 @@ def keys_of(kind: type[V], answers: Mapping[str, str]) -> V:
 
 
 def written(keys: Value) -> tuple[dict[str, str], dict[str, Secret]]:
-    """The keys that aren't as they are by default: those that anybody may read, and the secrets."""
+    """Return the keys that differ from their defaults: the plain ones and the secrets."""
     values = {field.name: (getattr(keys, field.name), field.default) for field in fields(keys)}
     changed = {name: value for name, (value, default) in values.items() if default is NODEFAULT or value != default}
     secrets = {name: value for name, value in changed.items() if isinstance(value, Secret)}
@@ -40,7 +40,7 @@ def written(keys: Value) -> tuple[dict[str, str], dict[str, Secret]]:
 
 
 async def greeted(who: str, api: C, hello: Callable[[C], Awaitable[object]]) -> str:
-    """Say hello by a call of an API, which is then closed; returns what to tell whoever is adding the account."""
+    """Greet an API by a call, then close it. Return a text for the person who adds the account."""
     async with calling(api):
         try:
             await hello(api)
@@ -50,7 +50,10 @@ async def greeted(who: str, api: C, hello: Callable[[C], Awaitable[object]]) -> 
 
 
 async def met(make: Callable[[str, Files], Adapter], after: str) -> FoundOwner:
-    """Let an adapter live until somebody writes, but for the message that was met before; what else comes is gone."""
+    """Run an adapter until a person writes; drop all other updates.
+
+    `after` is the message that an earlier run found, and is skipped.
+    """
     meeting = _Meeting(after)
     adapter = make("new", _NoFiles())
     living = asyncio.create_task(adapter.run(meeting))
@@ -78,7 +81,7 @@ def _read(key: str, kind: Any, said: str) -> Any:
 
 
 class _Meeting:
-    """An intake and its cursor: it waits for one person, and keeps nothing."""
+    """An intake and cursor that wait for one person and store nothing."""
 
     line = ""
     commands: Sequence[Spec] = ()
@@ -89,7 +92,7 @@ class _Meeting:
         self._after = after
 
     async def accept(self, arrived: Arrived) -> Accepted:
-        """Look who wrote."""
+        """Check who wrote the message."""
         said = arrived.arrival if isinstance(arrived, Unfetched) else arrived
         if isinstance(said, Arrival) and said.place.kind is Kind.DM and said.parts and said.message != self._after:
             user = said.speaker.identity.user
@@ -99,18 +102,18 @@ class _Meeting:
         return Accepted.NEW
 
     def connected(self) -> None:
-        """Nobody looks."""
+        """Do nothing: nobody watches this connection."""
 
     async def read(self) -> str:
-        """No place was kept."""
+        """Return an empty position, because none was stored."""
         return ""
 
     async def keep(self, value: str) -> None:
-        """No place is."""
+        """Do nothing: no position is stored."""
 
 
 class _NoFiles:
-    """Files, of which nobody fetches any."""
+    """Files for an adapter that fetches none."""
 
     async def keep(self, name: str, media: str, chunks: AsyncIterator[bytes]) -> File:
         raise NotImplementedError("a meeting fetches no file")

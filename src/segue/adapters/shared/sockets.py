@@ -1,4 +1,4 @@
-"""Websockets to a platform."""
+"""WebSockets to a platform."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,14 +14,14 @@ _OPENING = 10.0
 
 
 class Socket:
-    """A line to a platform: whatever is done with it raises `Disconnected` once it is broken."""
+    """A WebSocket to a platform. Every call raises `Disconnected` once the connection is broken."""
 
     def __init__(self, who: str, line: ClientConnection) -> None:
         self._who = who
         self._line = line
 
     async def told(self) -> AsyncIterator[str | bytes]:
-        """Everything that is told, until the other side hangs up."""
+        """Yield every message until the platform closes the connection."""
         try:
             async for raw in self._line:
                 yield raw
@@ -30,7 +30,7 @@ class Socket:
         raise Disconnected(f"{self._who} closed the line.")
 
     async def say(self, what: str | bytes) -> None:
-        """Send something."""
+        """Send a message."""
         try:
             await self._line.send(what)
         except ConnectionClosed as error:
@@ -39,7 +39,7 @@ class Socket:
 
 @asynccontextmanager
 async def line_to(who: str, url: str) -> AsyncIterator[Socket]:
-    """A line that is open until the block ends; raises `Disconnected` if it can't be opened."""
+    """Open a WebSocket for the block; raise `Disconnected` if it fails."""
     tls = trust() if url.startswith("wss:") else None
     try:
         line = await connect(url, ssl=tls, max_size=_LARGEST, open_timeout=_OPENING, close_timeout=1)
@@ -50,5 +50,8 @@ async def line_to(who: str, url: str) -> AsyncIterator[Socket]:
 
 
 def broke(who: str, error: Exception) -> Disconnected:
-    """The error of a line that broke; what the other says may hold an address with a secret in it."""
+    """Return the error for a broken connection.
+
+    The platform's text is left out: it may contain an address with a secret in it.
+    """
     return Disconnected(f"the line to {who} broke ({type(error).__name__})")

@@ -1,4 +1,4 @@
-"""Threads that are being opened, for a platform that doesn't know a call by its key."""
+"""Threads that are being opened, for a platform that doesn't deduplicate calls by key."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -7,16 +7,16 @@ from segue.core.lanes import Address
 
 
 class Openings:
-    """Opens a thread once for each key.
+    """Opens one thread for each key.
 
-    Whoever asks may stop waiting: it is opened all the same, and is the one that they get when they ask again.
+    If the caller stops waiting, the thread is opened all the same. The next call with its key returns it.
     """
 
     def __init__(self) -> None:
         self._opened: dict[str, asyncio.Task[Address]] = {}
 
     async def open(self, key: str, make: Callable[[], Coroutine[object, object, Address]]) -> Address:
-        """The thread of a key; one that couldn't be opened is tried again."""
+        """Return the thread of a key, and open it first if needed. A failed attempt is repeated."""
         opening = self._opened.get(key)
         if opening is None:
             opening = self._opened[key] = asyncio.create_task(make())
@@ -24,7 +24,7 @@ class Openings:
         return await asyncio.shield(opening)
 
     def close(self) -> None:
-        """Wait for none of them any more."""
+        """Cancel all attempts."""
         for opening in self._opened.values():
             opening.cancel()
 

@@ -1,4 +1,4 @@
-"""The authorities that a server's certificate is checked against, read once: reading them takes 50 ms."""
+"""The certificate authorities for TLS, read once: reading them takes 50 ms."""
 
 import ssl
 from functools import cache
@@ -8,5 +8,5 @@ import httpx2
 
 @cache
 def trust() -> ssl.SSLContext:
-    """The authorities of this machine, or those that SSL_CERT_FILE names."""
+    """Return this machine's certificate authorities, or those in SSL_CERT_FILE."""
     return httpx2.create_ssl_context()

@@ -1,7 +1,7 @@
-"""The HTTP API of a platform: calls whose errors say what became of them.
+"""The HTTP API of a platform. Errors say whether the platform accepted a call.
 
-Law: what never reached the platform is for later, what broke off nobody knows, and what was answered is the adapter's
-to judge, by `refused` where its platform says nothing else.
+Law: without a connection a call is retried, and a call that broke off is in doubt. The adapter judges a response, by
+`refused` unless its platform has other rules.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from segue.errors import SendError, SendUnsure, Unreachable
 
 _CONNECT = 5.0
 SLOWEST = 110.0
-"""Seconds that a call may take in all."""
+"""The longest time for a whole call, in seconds."""
 LARGEST = 64 * 1024 * 1024
-"""Bytes of an answer."""
+"""The largest response, in bytes."""
 _SUCCESS = 2
 
 
 class Web:
-    """Calls one platform, at or below one address; `sending` says what an answer of 5xx means."""
+    """Calls one platform, at or below one address. `sending` decides the outcome of a 5xx response."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Web:
         self._server = connections(url, largest, min(_CONNECT, slowest / 2))
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._server.close()
 
     async def call(
@@ -58,7 +58,10 @@ class Web:
         headers: Mapping[str, str] | None = None,
         slowest: float = 0.0,
     ) -> Returned:
-        """Make one call and return its answer, whatever that says; what isn't bytes is sent as JSON."""
+        """Make one call and return its response with any status.
+
+        A body that isn't bytes is sent as JSON.
+        """
         about = dict(headers or {})
         if not isinstance(body, bytes):
             body, about = msgspec.json.encode(body), {"Content-Type": "application/json", **about}
@@ -71,21 +74,21 @@ class Web:
             raise SendUnsure(f"{self._who} broke off or was too slow ({type(error).__name__})") from error
 
     def taken(self, returned: Returned) -> bytes:
-        """The body of an answer, if the call was taken; else its outcome is raised."""
+        """Return the body of a successful response; raise the outcome of any other."""
         if returned.status // 100 != _SUCCESS:
             raise self.refused(returned)
         return returned.body
 
     def refused(self, returned: Returned, seconds: float | None = None, why: str = "") -> SendError:
-        """The outcome of a call that wasn't taken; the platform may have its own way to name the seconds."""
+        """Return the error of a rejected call. `seconds` overrides the Retry-After header."""
         if seconds is None:
             seconds = retry_after(returned.retry_after, self._clock())
         return refused(self._who, returned.status, seconds, why, self._sending)
 
     def told(self, returned: Returned) -> Any:
-        """The JSON in an answer; if there is none, the outcome of the call is raised."""
+        """Return the JSON in a response; without JSON, raise the outcome of the call."""
         try:
-            # The standard library's reader takes half a surrogate pair, which people do send.
+            # The standard library accepts half of a surrogate pair, which people do send.
             return json.loads(returned.body)
         except (ValueError, RecursionError) as error:
             self.taken(returned)
@@ -95,11 +98,11 @@ class Web:
 Upload = tuple[str, bytes]
 """The name and the content of a file in a form."""
 TypedUpload = tuple[str, bytes, str]
-"""The same with its media type."""
+"""The name, content and media type of a file in a form."""
 
 
 def form(fields: Mapping[str, Any], files: Mapping[str, Upload | TypedUpload]) -> tuple[bytes, dict[str, str]]:
-    """The body and the headers of a call with files in it; of the fields, what is no text goes as JSON."""
+    """Return the body and headers of a form with files. Fields that aren't text are sent as JSON."""
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
     request = httpx2.Request("POST", "http://form.invalid", data=texts, files=files)
     return request.read(), {"Content-Type": request.headers["Content-Type"]}

@@ -1,4 +1,4 @@
-"""The door that a platform knocks at: a body within limits, a proof, and an answer only after what came is durable."""
+"""Webhooks: limits a body's size and time, checks its proof, and answers once the update is durable."""
 
 import asyncio
 import hmac
@@ -15,25 +15,28 @@ from segue.core.values import Moment
 from segue.errors import Disconnected, StoreError
 
 LARGEST = 1024 * 1024
-"""Bytes of a body."""
+"""The largest body, in bytes."""
 SLOWEST = 20.0
-"""Seconds that a body may take to come."""
+"""The longest time to receive a body, in seconds."""
 RETRY_AFTER = 1
-"""Seconds after which a platform should try again what couldn't be made durable."""
+"""Seconds before a platform should retry an update that couldn't be stored."""
 
 
 def door(answer: Callable[[Request], Awaitable[Response]]) -> ASGIApp:
-    """An ASGI application that answers each request; what can't be made durable now is to be sent again."""
+    """Return an ASGI application that answers each request.
+
+    If an update can't be stored now, the response asks the platform to retry.
+    """
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             response = await answer(Request(scope, receive))
         except ClientDisconnect:
-            return  # Nobody is there to be answered, and nothing was accepted.
+            return  # The platform hung up, and nothing was accepted.
         except HTTPException as error:
             response = refusal(error.status_code, error.headers, problem=error.detail)
         except (StoreError, Disconnected):
-            # What the database said is for the host's log, which the gateway writes.
+            # The gateway logs the database's error for the host.
             problem = "It couldn't be made durable. Send it again."
             response = refusal(503, {"Retry-After": str(RETRY_AFTER)}, problem=problem)
         await response(scope, receive, send)
@@ -42,19 +45,19 @@ def door(answer: Callable[[Request], Awaitable[Response]]) -> ASGIApp:
 
 
 def refusal(status: int, headers: Mapping[str, str] | None = None, **why: str) -> Response:
-    """An answer that says why something wasn't taken."""
+    """Return a response that says why a request was rejected."""
     return JSONResponse({"accepted": False, **why}, status, headers)
 
 
 def prove(request: Request, header: str, secret: str) -> None:
-    """Raise 401 unless a header, there once, holds the secret, or the signature that it makes; an empty one is none."""
+    """Raise 401 unless exactly one header holds the secret or signature. An empty secret matches nothing."""
     shown = request.headers.getlist(header)
     if not secret or len(shown) != 1 or not hmac.compare_digest(shown[0].encode(), secret.encode()):
         raise HTTPException(401, f"Send the secret in one {header}.")
 
 
 def signed_at(request: Request, header: str, now: Moment, window: float) -> str:
-    """The time that a header names, there once, in seconds; raises 401 if it is further away than the window."""
+    """Return the time in a header, in seconds. Raise 401 without exactly one, or outside the window."""
     shown = request.headers.getlist(header)
     if len(shown) != 1 or not shown[0].isascii() or not shown[0].isdecimal():
         raise HTTPException(401, f"Send one {header}.")
@@ -64,7 +67,7 @@ def signed_at(request: Request, header: str, now: Moment, window: float) -> str:
 
 
 async def posted(request: Request, largest: int = LARGEST, slowest: float = SLOWEST) -> bytes:
-    """The raw body of a POST, as long as it is neither too large nor too slow."""
+    """Return the raw body of a POST within the limits of size and time."""
     if request.method != "POST":
         raise HTTPException(405, "Send a POST.", {"Allow": "POST"})
     body = bytearray()
@@ -80,12 +83,15 @@ async def posted(request: Request, largest: int = LARGEST, slowest: float = SLOW
 
 
 async def posted_json(request: Request) -> Any:
-    """The JSON in a POST, as `from_json` reads it."""
+    """Return the JSON in a POST, as `from_json` reads it."""
     return from_json(await posted(request))
 
 
 def from_json(body: bytes | str) -> Any:
-    """The JSON in something; what isn't any, as it came, so that it becomes a letter and isn't sent again."""
+    """Parse JSON.
+
+    A body that isn't JSON is returned unchanged: it becomes a dead letter, and the platform doesn't retry it.
+    """
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
