@@ -20,7 +20,6 @@ NOT_YET = {
     *("CHANGELOG.md", "SECURITY.md"),
     *(f"docs/{name}.md" for name in ("adapters", "cli", "commands", "deploy")),
     *(f"docs/{name}.md" for name in ("feishu", "http", "matrix")),
-    *(f"docs/{name}.md" for name in ("schedules", "sessions-tools")),
     *(f"docs/{name}.md" for name in ("settings", "signal", "whatsapp")),
     *("src/segue/__init__.py", "src/segue/__main__.py", "src/segue/plugins.py", "tests"),
     *(f"src/segue/{room}" for room in ("changes", "cli", "core", "database", "page", "runtime")),
