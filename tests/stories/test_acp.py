@@ -270,7 +270,9 @@ async def test_thoughts_plans_tools_files_and_cost_come_through(square: Square, 
 @both
 async def test_a_permission_is_asked_of_the_person_and_once_for_the_session(square: Square, tmp_path: Path) -> None:
     async with talking(square, made(tmp_path)):
-        assert "Remove a file: rm old.txt" in await square.says("remove old.txt")
+        asked = await square.says("remove old.txt")
+        assert asked.startswith("May I do this? Remove a file\n")
+        assert "rm old.txt" in asked
         assert await square.says("yes", answers=2) == "old.txt is gone"
         assert "rm old.txt" in await square.says("remove old.txt")
         assert await square.says("no", answers=2) == "old.txt stays (n)"
