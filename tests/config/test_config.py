@@ -459,6 +459,7 @@ groups = "together"
 agent = "coder"
 [lanes."http.alpha:quiet"]
 tools = ["-schedule"]
+commands = ["new"]
 [lanes.terminal]
 agent = "coder"
 [people."http.alpha/u7"]
@@ -470,6 +471,7 @@ def test_a_person_beats_a_place_which_beats_an_account(tmp_path: Path) -> None:
     settings = read(tmp_path, TWO.format(name="") + CHOSEN).gateway
     assert settings.routing.rules.groups is Sharing.TOGETHER
     assert settings.tools_of_lanes == {"http.alpha:quiet": ("-schedule",)}
+    assert settings.commands_of_lanes == {"http.alpha:quiet": ("new",)}
     lobby, other = Address("http", "alpha", "space", "lobby", "thread"), Address("http", "alpha", chat="x")
     seven, eight = (Identity("http", "alpha", user).key for user in ("u7", "u8"))
     assert [settings.agent_of(place, [eight]) for place in (lobby, other)] == ["coder", ""]

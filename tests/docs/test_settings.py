@@ -36,7 +36,7 @@ def test_the_file_on_the_page_is_the_same_as_none(tmp_path: Path) -> None:
         (FILE["context"], ContextSection),
         (FILE["schedules"], SchedulesSection),
         ({**FILE["server"], "status_token": None}, ServerSection),
-        ({**ACCOUNT, "home": None, "dm_threads": None, "retention_days": None, "tools": None}, AccountSettings),
+        ({**ACCOUNT, **dict.fromkeys(("home", "dm_threads", "retention_days", "tools", "commands"))}, AccountSettings),
     ],
 )
 def test_no_key_is_missing_on_the_page(said: dict[str, object], section: type[Value]) -> None:

@@ -163,6 +163,7 @@ def _gateway(
         zone=tables.section(said, "schedules", SchedulesSection).zone,
         agents_of_lanes={name: lane.agent for name, lane in of_lanes.items() if lane.agent is not None},
         tools_of_lanes={name: lane.tools for name, lane in of_lanes.items() if lane.tools is not None},
+        commands_of_lanes={name: lane.commands for name, lane in of_lanes.items() if lane.commands is not None},
         agents_of_people=read_people(read_chosen(said.get("people", {}), "people", tables), accounts),
         **settings,
     )

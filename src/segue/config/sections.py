@@ -14,7 +14,7 @@ from segue.core.lanes import Address, Kind, Place, Sharing
 from segue.core.moves import Limits
 from segue.core.people import STRANGERS, Allowance, Allowances
 from segue.core.resets import Policies, Policy, When, time_zone
-from segue.core.settings import DmThreads, GatewaySettings, Quotes, check_tools
+from segue.core.settings import DmThreads, GatewaySettings, Quotes, check_commands, check_tools
 from segue.core.values import Count, Live, Secret, Value
 from segue.errors import Invalid
 
@@ -105,13 +105,15 @@ class ChosenAgent(Value, frozen=True):
 
 
 class LaneTable(Value, frozen=True):
-    """[lanes."ADDRESS"]: the agent for new sessions in the lane, and the tools of agents there."""
+    """[lanes."ADDRESS"]: the agent for new sessions in the lane, its tools, and the commands of strangers."""
 
     agent: str | None = None
     tools: tuple[str, ...] | None = None
+    commands: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         check_tools(self.tools)
+        check_commands(self.commands)
 
 
 def read_lanes(table: object, tables: Tables) -> dict[str, LaneTable]:

@@ -100,7 +100,7 @@ GROUPS: dict[str, tuple[Spec, ...]] = {
         ),
     ),
     "While it answers": (
-        Spec("stop", "", "End your running turn.", PEOPLE, ("cancel", "abort")),
+        Spec("stop", "", "End your running turn; the host's ends anybody's here.", PEOPLE, ("cancel", "abort")),
         Spec("yes", "", "Allow what was just asked.", PEOPLE, ("approve",)),
         Spec("no", "", "Refuse what was just asked.", PEOPLE, ("deny",)),
         Spec("answer", "[N] TEXT", "Answer what was asked, or number N of /questions.", PEOPLE),
@@ -144,6 +144,9 @@ GROUPS: dict[str, tuple[Spec, ...]] = {
 """The commands, in the groups in which /help lists them."""
 SPECS: tuple[Spec, ...] = tuple(spec for group in GROUPS.values() for spec in group)
 BY_NAME: dict[str, Spec] = {word: spec for spec in SPECS for word in (spec.name, *spec.aliases)}
+
+ANSWERS = frozenset({"yes", "no", "answer"})
+"""The commands that answer what somebody is asked."""
 
 
 class Means(Enum):

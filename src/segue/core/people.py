@@ -52,9 +52,9 @@ PEOPLE = OWNERS | {Standing.PARTICIPANT}
 ANYBODY = PEOPLE | {Standing.STRANGER}
 
 
-def authorize(standing: Standing, may: frozenset[Standing]) -> None:
-    """Raise `Refused` unless somebody of this standing is among those who may."""
-    if standing not in may:
+def authorize(standing: Standing, may: frozenset[Standing], *, offered: bool = True) -> None:
+    """Raise `Refused` unless somebody of this standing is among those who may, and it is offered to them there."""
+    if standing not in may or not offered:
         raise Refused(Refusal.NOT_ALLOWED)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from segue.core.commands import ANSWERS, SPECS
 from segue.core.destinations import names_of
 from segue.core.handoffs import Patience
 from segue.core.lanes import Address, Identity, Kind, Lane, Place, Rules
@@ -141,6 +142,14 @@ def check_tools(chosen: Collection[str] | None) -> None:
             raise Invalid("tools", f'there is no tool "{name.removeprefix("-")}"', f"There are {', '.join(TOOLS)}.")
 
 
+def check_commands(chosen: Collection[str] | None) -> None:
+    """Refuse a choice of commands that names one which isn't there."""
+    known = [spec.name for spec in SPECS]
+    for name in chosen or ():
+        if name not in known:
+            raise Invalid("commands", f'there is no command "{name}"', f"There are {', '.join(known)}.")
+
+
 def chosen_tools(chosen: Collection[str] | None, offered: Iterable[str]) -> list[str]:
     """The tools that a choice leaves: those that it names, or, of all others, those that it doesn't take away."""
     if chosen is None:
@@ -193,6 +202,8 @@ class AccountSettings(Value, frozen=True):
     """The agent of sessions that begin there, by its name; empty for the default one."""
     agents: tuple[str, ...] = ()
     """Names of the agents that people other than the host may swap to there; none: the default one."""
+    commands: tuple[str, ...] | None = None
+    """The only commands that strangers may use there, beside answers to what they are asked; None: as anybody."""
     approvers: tuple[str, ...] = ()
     """Identities, as PLATFORM.ACCOUNT/USER, that answer what agents ask there; none: whoever they talk with does."""
 
@@ -203,6 +214,7 @@ class AccountSettings(Value, frozen=True):
             if "*" in ids:
                 raise Invalid(key, '"*" is not an id', "List ids, or let everybody in with public = true.")
         check_tools(self.tools)
+        check_commands(self.commands)
 
 
 NO_ACCOUNT = AccountSettings()
@@ -267,6 +279,8 @@ class GatewaySettings(Value, frozen=True):
     budget: Budgets = Budgets()
     agents_of_lanes: Mapping[str, str] = {}
     """Agents of sessions that begin in a place, by its name (`names_of`)."""
+    commands_of_lanes: Mapping[str, tuple[str, ...]] = {}
+    """The only commands that strangers may use in a place, by its name."""
     tools_of_lanes: Mapping[str, tuple[str, ...]] = {}
     """The tools that agents have in a place, of those that they have on its account, by its name."""
     agents_of_people: Mapping[str, str] = {}
@@ -280,6 +294,12 @@ class GatewaySettings(Value, frozen=True):
         own = [self.agents_of_people[key] for key in identities if key in self.agents_of_people]
         own += [self.agents_of_lanes[name] for name in names_of(address) if name in self.agents_of_lanes]
         return own[0] if own else self.accounts.get((address.platform, address.account), NO_ACCOUNT).agent
+
+    def stranger_may(self, command: str, address: Address) -> bool:
+        """Whether whoever talks in a place only because everybody may can use a command there."""
+        account = self.accounts.get((address.platform, address.account), NO_ACCOUNT).commands
+        lists = [account, *(self.commands_of_lanes.get(name) for name in names_of(address))]
+        return command in ANSWERS or all(command in listed for listed in lists if listed is not None)
 
     def kept_days(self, lane: Lane, kind: Kind) -> int:
         """Days after its last message that a session of a lane is forgotten; 0 is never."""

@@ -177,6 +177,29 @@ async def test_a_public_account_lets_everybody_in_and_makes_nobody_the_host(door
     assert await door.standing("eve", "/title x", account="web.open") is Standing.OWNER
 
 
+async def test_an_account_and_a_place_limit_the_commands_of_strangers(world: World) -> None:
+    public = AccountSettings(public=True, allow=frozenset({"ann"}), commands=("new", "help", "agent"))
+    accounts = {("telegram", "bot"): public}
+    of_lanes = {"telegram.bot:lobby": ("new", "title")}
+    door = Door(world, GatewaySettings(hosts=(HOST,), accounts=accounts, commands_of_lanes=of_lanes))
+    refused = Refuse(Refusal.NOT_ALLOWED.value)
+    for user, line, chat, goes in (
+        ("eve", "hello", "", True),
+        ("eve", "/new", "", True),
+        ("eve", "/reset", "", True),
+        ("eve", "/title x", "", False),
+        ("eve", "/schedule in 2h x", "", False),
+        ("eve", "/yes", "", True),
+        ("eve", "/new", "lobby", True),
+        ("eve", "/help", "lobby", False),
+        ("eve", "/title x", "lobby", False),
+        ("ann", "/title x", "", True),
+        ("host", "/title x", "lobby", True),
+    ):
+        verdict, _ = await door.say(user, line, chat)
+        assert (verdict != refused) is goes, (user, line, chat)
+
+
 async def test_a_name_that_looks_like_the_hosts_is_no_name_of_the_hosts(door: Door) -> None:
     impostor = said("eve", "hello")
     speaker = Speaker(impostor.speaker.identity, "host")

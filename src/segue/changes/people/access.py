@@ -82,7 +82,8 @@ class Access:
             chats = address.chat, lane.address.chat, place.around.chat, *arrival.chat_aliases
             listed = not its.allow_groups.isdisjoint(chats)
         known = its.public or listed
-        allowance = limits.stranger if its.public and not listed and not met.granted else limits.person
+        stranger = its.public and not listed and not met.granted
+        allowance = limits.stranger if stranger else limits.person
         if known and not isinstance(command, Command):
             return Pass(Standing.PARTICIPANT, allowance)
         account, scope = account_key(address.platform, address.account), grants.scope_of(place.kind)
@@ -91,7 +92,8 @@ class Access:
         if standing is Standing.STRANGER:
             return (yield from self._strange(arrival, met, lane, command, at))
         try:
-            authorize(standing, may_ask(command))
+            typed = command.name if stranger and isinstance(command, Command) else ""
+            authorize(standing, may_ask(command), offered=not typed or self._settings.stranger_may(typed, address))
         except Refused as refused:
             asked = f"/{command.name}" if isinstance(command, Command) else ""
             yield from _note(arrival, met, asked, at)
