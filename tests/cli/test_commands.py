@@ -65,4 +65,4 @@ def test_words_are_completed(tmp_path: Path) -> None:
     asked = {"_SEGUE_COMPLETE": "bash_complete", "COMP_WORDS": "segue sessions s", "COMP_CWORD": "2"}
     segue = [sys.executable, "-c", "from segue.cli.main import main; main(prog_name='segue')"]
     done = subprocess.run(segue, capture_output=True, text=True, check=True, env=os.environ | asked, cwd=tmp_path)
-    assert done.stdout.split() == ["plain,search", "plain,show"]
+    assert done.stdout.split() == ["plain,search", "plain,show", "plain,stop"]

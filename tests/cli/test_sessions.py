@@ -1,18 +1,21 @@
 import json
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from segue.changes.exchange import replicas, turns
 from segue.cli.host import config_here
 from segue.core.lanes import Address, Identity, Kind, Lane, Person, Place
-from segue.core.messages import Aside, File
+from segue.core.messages import Aside, File, Text
 from segue.core.moves import Fork, Renew, Resume
 from segue.core.transcripts import AGENT, Author, Role, Tip
+from segue.core.turns import Ask, Room, TurnKind
 from segue.core.values import SessionId
 from segue.runtime.files.folder import Folder
-from segue.store import Store
+from segue.store import Store, fresh_ids
 from tests.cli.conftest import Home
 
 
@@ -49,6 +52,25 @@ def test_sessions_are_listed_the_last_used_first(home: Home) -> None:
     closed = home.segue("sessions", "list").stdout.splitlines()[1]
     assert closed.startswith(second)
     assert closed.endswith("  - (closed)  milk")
+
+
+def test_the_host_stops_the_turn_that_runs_in_anybodys_session(home: Home) -> None:
+    own = trip(home)
+
+    async def strangers(store: Store, _: Person) -> SessionId:
+        eve = await store.person(Identity("http", "alpha", "eve"), "Eve")
+        id = await begin(store, eve, chat="c9")
+        me = fresh_ids(time.time)()
+        await store.driver.write(replicas.join, me, 60.0)
+        await store.driver.write(turns.ask, Ask(id, TurnKind.SENT, "call", (Text("go"),), eve.id), 1.0)
+        await store.driver.write(turns.claim, me, 1, Room(1))
+        return id
+
+    hers = home.do(strangers)
+    assert home.segue("sessions", "stop", "Trip").stdout == f"No turn runs in {own}.\n"
+    assert home.segue("sessions", "stop", hers).stdout == f"The turn that runs in {hers} is stopped.\n"
+    assert home.do(lambda store, _: store.driver.read(turns.stopped, hers))
+    assert "none of yours goes by" in home.segue("sessions", "stop", "nothing").stderr
 
 
 def test_a_home_without_sessions_lists_none(home: Home) -> None:

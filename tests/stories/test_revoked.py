@@ -3,7 +3,10 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
+
+import apsw
 
 from segue.changes.people import grants
 from segue.changes.people.grants import Scope
@@ -67,3 +70,17 @@ async def test_a_gateway_that_lets_somebody_in_no_more_answers_nothing_of_theirs
         bob.says("three", bobs)
         await bobs.reads("answered three")
     assert [agent.asked.get_nowait() for _ in range(agent.asked.qsize())] == ["three"]
+
+
+async def test_a_turn_stops_though_the_hint_that_says_so_is_lost(tmp_path: Path) -> None:
+    agent, telegram = Slow(), Telegram()
+    ann = telegram.person("Ann")
+    chat = telegram.dm(ann)
+    async with gateway_on(tmp_path, agent, telegram) as gateway:
+        ann.says("one", chat)
+        assert await agent.asked.get() == "one"
+        # Nobody is told of what is committed like this.
+        with closing(apsw.Connection(str(tmp_path / "segue.db"))) as other:
+            other.execute("update turns set stopped_by = person where outcome is null")
+        await gateway._stranded.look()
+        await chat.reads("(Stopped.)")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from segue.changes.exchange import turns
 from segue.changes.sessions import exports, sessions, transcripts, trees
 from segue.cli import completes
 from segue.cli.host import config_here, file_store, looked_at, named, opened
@@ -27,6 +28,7 @@ from segue.core.exports.tree import Branch, draw
 from segue.core.messages import File
 from segue.core.titles import label
 from segue.core.transcripts import Entry, Role, Session
+from segue.core.values import SessionId
 from segue.errors import Invalid
 from segue.runtime.files.bundles import bundle, unbundle
 from segue.store import Store
@@ -37,7 +39,7 @@ _UNTITLED = "-"
 
 @click.group()
 def command() -> None:
-    """List, read, search, export, import and name your sessions.
+    """List, read, search, export, import, name and stop your sessions.
 
     SESSION is an id or a title; a title means the newest of its lineage, "NAME #2" exactly that one.
     """
@@ -149,6 +151,18 @@ async def title(session: str, name: str, *, as_json: bool) -> None:
         await store.set_title(found.id, name, host)
         entitled = await store.session(found.id, host)
     print_one(entitled, entitled.title, as_json=as_json)
+
+
+@command.command(short_help="Stop the turn that runs in a session.")
+@click.argument("session", shell_complete=completes("sessions"))
+@awaited
+async def stop(session: str) -> None:
+    """Stop the turn that runs in a session, whoever asked for it; `segue lanes` shows the ids of other people's."""
+    async with opened() as (store, host):
+        known = await store.driver.read(sessions.exists, SessionId(session))
+        id = SessionId(session) if known else (await named(store, host, session)).id
+        stopped = await store.driver.write(turns.stop_anybodys, id, host.id)
+    click.echo(f"The turn that runs in {id} is stopped." if stopped else f"No turn runs in {id}.")
 
 
 async def _once(content: bytes) -> AsyncIterator[bytes]:

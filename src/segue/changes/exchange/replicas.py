@@ -70,6 +70,11 @@ def held(me: str) -> Transaction[list[HeldSession | HeldDelivery]]:
     return [*sessions, *(yield from each(HeldDelivery, q.held_deliveries(me=me)))]
 
 
+def stopped(me: str) -> Transaction[list[SessionId]]:
+    """List the sessions of a replica whose running turn somebody wants to end."""
+    return (yield from each(SessionId, q.held_and_stopped(me=me)))
+
+
 def release(me: str, stranded: Iterable[HeldSession | HeldDelivery]) -> Transaction[int]:
     """Free sessions and deliveries that a replica holds and doesn't work on; returns how many it still held."""
     count = 0

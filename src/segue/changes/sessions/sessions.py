@@ -63,6 +63,11 @@ def known(session: SessionId) -> Transaction[Session]:
     return (yield from one(Session, q.session(session=session)))
 
 
+def exists(session: SessionId) -> Transaction[bool]:
+    """Whether there is a session of this id, whoever's it is."""
+    return bool((yield q.session(session=session)))
+
+
 def owned(owner: PersonId, count: int, before: Session | None, since: Moment) -> Transaction[list[Session]]:
     """A person's sessions in which anything was said, last used first, from the one after `before`."""
     return (yield from _owned(owner, count, before, since, _DEEPEST))

@@ -58,6 +58,11 @@ update deliveries set holder = null where id in (select id from dead) returning 
 -- Sessions that a replica holds.
 select id, epoch from sessions where holder = :me;
 
+-- name: held_and_stopped
+-- Sessions of a replica whose running turn somebody wants to end.
+select s.id from sessions s where s.holder = :me and exists (
+  select 1 from turns t where t.session = s.id and t.seq > s.head and t.outcome is null and t.stopped_by is not null);
+
 -- name: held_deliveries
 -- Deliveries that a replica sends now; none that a turn streams into.
 select id, attempts as attempt from deliveries where holder = :me and streaming is null;

@@ -49,8 +49,11 @@ class Stranded:
                 await self._wake.wait()
 
     async def look(self) -> None:
-        """Release what the look before this one has found already."""
+        """Stop turns that somebody wants to end, and release what the look before this one has found already."""
         me = self._replica.id
+        for session in await self._store.read(replicas.stopped, me):
+            # The hint that says so may be lost.
+            await self._turns.look(session)
         held = await self._store.read(replicas.held, me)
         sessions, sending = self._turns.sessions, frozenset().union(*(outbox.sending for outbox in self._outboxes))
         idle = frozenset(
