@@ -120,7 +120,7 @@ def test_power_cuts_find_it(bug: Bug) -> None:
 @pytest.mark.parametrize("bug", FOUND_BY_FAILURES, ids=lambda bug: bug.name)
 def test_failures_find_it(bug: Bug) -> None:
     fault, wrong = FOUND_BY_FAILURES[bug]
-    assert any(wrong in each for each in failing.run([fault], bug, patience=3.0))
+    assert any(wrong in each for each in failing.run([fault], bug, patience=1.0))
 
 
 @pytest.mark.parametrize("bug", FOUND_BY_NO_DESCRIPTORS, ids=lambda bug: bug.name)

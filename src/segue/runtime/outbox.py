@@ -112,6 +112,9 @@ class Outbox:
         self._sequel = ground.sequel
         self._adapter = adapter
         self._exporting = exporting
+        self._failures = ground.failures
+        self._sending = f"{adapter.platform}.{adapter.account}: sending a message"
+        """The place under which failures that the adapter doesn't name are told."""
         self._asks = Asks(ground.adapters, ground.settings)
         self._ids = ground.ids
         self._calls: dict[asyncio.Task[None], _Call] = {}
@@ -250,6 +253,7 @@ class Outbox:
             return await self._failed(held, error)
         if self.outlet.failures:
             self.outlet.worked()
+        self._failures.worked(self._sending)
         self._probe(Point.SEND_CALLED)
         if isinstance(self._adapter, ReportsStatus):
             within = self._adapter.reports_within
@@ -310,7 +314,7 @@ class Outbox:
             case SendUnsure():
                 pass
             case _:
-                log.error("delivery %s failed in a way that its adapter doesn't name", held.id, exc_info=error)
+                self._failures.failed(self._sending, error)
         return await self._later(held, Attempt.UNSURE, None, error)
 
     async def _later(self, held: Outgoing, known: Attempt, seconds: float | None, error: Exception) -> str:

@@ -13,7 +13,7 @@ from segue.core.lanes import Address
 from segue.core.messages import Delivery
 from segue.core.settings import NO_ACCOUNT, ProgressShown, Streams
 from segue.core.text.splitting import SHORT, split
-from segue.errors import Fenced, SendError, SendUnsure
+from segue.errors import Fenced, SendError, SendLater
 from segue.runtime.outbox import Outbox
 from segue.runtime.parts import Ground
 from segue.runtime.placeholders import lost_placeholder
@@ -43,6 +43,7 @@ class Stream:
         self._watches = ground.watches
         self._clock = ground.clock
         self._probe = ground.probe
+        self._failures = ground.failures
         self._outbox = outbox
         self._run = run
         self._said = live.said
@@ -110,7 +111,8 @@ class Stream:
         while True:
             try:
                 async with asyncio.timeout(_TYPING):
-                    await adapter.typing(address)
+                    with self._failures.adapter_call(address.platform, address.account, "showing that somebody types"):
+                        await adapter.typing(address)
             except (SendError, TimeoutError) as error:
                 log.debug("typing can't be shown: %s", error)
             await asyncio.sleep(_TYPING)
@@ -133,7 +135,7 @@ class Stream:
                     return
                 except (SendError, TimeoutError) as error:
                     log.info("a reply can't be shown while it is written: %s", str(error) or "no answer came in time")
-                    if isinstance(error, SendUnsure | TimeoutError) and self._delivery and not self._delivery.message:
+                    if not isinstance(error, SendLater) and self._delivery and not self._delivery.message:
                         # A placeholder may stand there whose id nobody knows: a second one would be another stray.
                         return
             await asyncio.sleep(_PACE)
@@ -169,14 +171,17 @@ class Stream:
                 ahead, message = self._delivery.placeholder, None
                 if self._run.streamed:
                     message = await lost_placeholder(self._store, adapter, self._delivery)
-                message = message or await adapter.send(ahead)
+                if not message:
+                    with self._failures.adapter_call(adapter.platform, adapter.account, "sending a placeholder"):
+                        message = await adapter.send(ahead)
                 self._probe(Point.STREAM_SENT)
                 await self._store.write(deliveries.placed, self._delivery, self._run.held.me, message)
                 self._probe(Point.STREAM_PLACED)
                 self._delivery = replace(self._delivery, message=message)
             said = replace(self._delivery, text=grown.said)
-            if not isinstance(adapter, ShowsSteps) or not await adapter.grow(said, grown.steps):
-                await edits.edit(replace(said, text=grown.text))
+            with self._failures.adapter_call(adapter.platform, adapter.account, "showing a reply that grows"):
+                if not isinstance(adapter, ShowsSteps) or not await adapter.grow(said, grown.steps):
+                    await edits.edit(replace(said, text=grown.text))
         return self._delivery.message
 
 
