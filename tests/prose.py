@@ -20,7 +20,7 @@ NOT_YET = {
     *("CHANGELOG.md", "SECURITY.md"),
     *(f"docs/{name}.md" for name in ("adapters", "cli", "commands", "deploy")),
     *(f"docs/{name}.md" for name in ("feishu", "http")),
-    *(f"docs/{name}.md" for name in ("settings", "signal")),
+    *(f"docs/{name}.md" for name in ("settings",)),
     *("src/segue/__init__.py", "src/segue/__main__.py", "src/segue/plugins.py", "tests"),
     *(f"src/segue/{room}" for room in ("changes", "cli", "core", "database", "page", "runtime")),
     *(f"src/segue/{room}" for room in ("agents", "testing")),
