@@ -1,1 +1,1 @@
-"""Agents: they answer turns."""
+"""Agents, which answer turns."""

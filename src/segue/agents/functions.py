@@ -1,11 +1,11 @@
-"""A Python function as an agent: it gets what its parameters are annotated with, and returns or yields the reply.
+"""A Python function as an agent: its parameters' types select its input, and it returns or yields the reply.
 
-    async def reply(text: str) -> str: ...                          the words to answer
+    async def reply(text: str) -> str: ...                          the text to answer
     async def reply(work: Work) -> str: ...                         the whole turn: transcript, authors, tools
-    async def reply(text: str, tools: Tools) -> AsyncIterator[str]: what it may ask the gateway to do
+    async def reply(text: str, tools: Tools) -> AsyncIterator[str]: the gateway's tools
 
-Each parameter is a `str`, a `Work` or a `Tools`, at most one of each. What is returned, or each piece that is yielded,
-is a text or an event.
+Each parameter is a `str`, a `Work` or a `Tools`, at most one of each. The function returns a text or an
+event, or yields several.
 """
 
 import inspect
@@ -26,7 +26,7 @@ _FIX = "Annotate each parameter with str, Work or Tools, at most one of each."
 
 
 class FunctionAgent:
-    """Answers by a function of somebody's own."""
+    """Answers by a function of the host's."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -37,7 +37,7 @@ class FunctionAgent:
             raise Invalid("agent", f"{_name(function)} isn't async", "Write it with `async def`.")
 
     async def answer(self, work: Work) -> AsyncIterator[Event]:
-        """The function's result, or its pieces as they come."""
+        """Yield the function's result, or its pieces as they arrive."""
         given = {name: gives(work) for name, gives in self._gives.items()}
         said = self._function(**given)
         if not self._streams:
@@ -60,7 +60,7 @@ class FunctionAgent:
 
 
 def asked(work: Work) -> str:
-    """The words that are to be answered now."""
+    """Return the text to answer now."""
     if work.voices is Voices.ONE:
         return "\n\n".join(told(draft.parts) or in_words(draft.parts) for draft in work.asked)
     said = [draft if draft.text else _by_files(draft) for draft in work.asked]
@@ -69,7 +69,7 @@ def asked(work: Work) -> str:
 
 
 def _by_files(draft: Draft) -> Draft:
-    """A message without words, told by its files."""
+    """Add a description of its files to a message without text."""
     return replace(draft, parts=(*draft.parts, Text(in_words(draft.parts)))) if in_words(draft.parts) else draft
 
 
@@ -81,7 +81,7 @@ _GIVES: Mapping[object, Callable[[Work], object]] = {
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, Callable[[Work], object]]:
-    """The source of each parameter's value."""
+    """Return the source of each parameter's value."""
     try:
         signature = inspect.signature(function, eval_str=True)
     except (NameError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Agents from what a host brings: an agent, an async function, or an `Agent` of pydantic-ai."""
+"""Makes agents from objects: an agent, an async function, or an `Agent` of pydantic-ai."""
 
 import inspect
 import sys
@@ -14,10 +14,10 @@ _LIBRARY = "pydantic_ai"
 
 
 class RunsModels(Protocol):
-    """An `Agent` of pydantic-ai, as far as it can be told without importing that library."""
+    """An `Agent` of pydantic-ai, recognized without importing that library."""
 
     def run_stream_events(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it, and tell what happens."""
+        """Run the agent and yield events."""
         ...
 
 
@@ -26,15 +26,15 @@ Given = Agent | Callable[..., Any] | RunsModels
 
 
 def as_agents(given: Given | Mapping[str, Given]) -> dict[str, Agent]:
-    """The agents of a gateway by their names, the default one first; a single one has no name."""
+    """Return a gateway's agents by name, the default first. A single agent has an empty name."""
     named = given if isinstance(given, Mapping) else {"": given}
     return {name: as_agent(one) for name, one in named.items()}
 
 
 def as_agent(given: Given) -> Agent:
-    """The agent that answers by what was brought."""
+    """Return the agent for an object."""
     if _of_pydantic_ai(given):
-        # Only who brings such an object has the library, and pays for importing it.
+        # Import the library only for a host that uses it: the import is slow.
         pydantic = import_module("segue.agents.models.agent")
         return cast("Agent", pydantic.PydanticAgent(given))
     if not inspect.isclass(given) and callable(getattr(given, "answer", None)):

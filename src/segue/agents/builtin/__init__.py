@@ -1,1 +1,1 @@
-"""The built-in agent: what a newcomer tries first."""
+"""The built-in agent, for trying Segue without a model."""

@@ -1,6 +1,6 @@
-"""The built-in agent: no model, no network; it answers from what was said in the session, the same way every time.
+"""The built-in agent: answers from the transcript without a model or network, the same way every time.
 
-What a newcomer may try, in capitals or not:
+Things to try, in upper or lower case:
 
     hello                                  and: help
     what did I say first?                  or: last?
@@ -8,10 +8,10 @@ What a newcomer may try, in capitals or not:
     remember SOMETHING                     and later: what do you remember?
     where are we?                          the prompt section about this place
     say SOMETHING                          exactly that
-    add 2 and 3                            uses a tool, once even if the turn is tried again
+    add 2 and 3                            uses a tool, only once even if the turn is retried
     count to 20 slowly                     streams for five seconds; without "slowly" at once
 
-Any other message it repeats, with the one before. A message that reaches it while it answers is answered at the end.
+It repeats any other message, with the one before. It answers a message that arrives meanwhile at the end.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ Pieces = Iterator[Event | None]
 
 
 class Builtin:
-    """Answers without a model."""
+    """An agent without a model."""
 
     window = 0
 
@@ -54,7 +54,7 @@ class Builtin:
         self._todo: dict[tuple[str, int], list[Draft]] = {}
 
     async def answer(self, work: Work) -> AsyncIterator[Event]:
-        """The reply, word by word."""
+        """Answer word by word."""
         todo = self._todo[work.session, work.turn] = list(work.asked)
         done: list[Draft] = []
         said = ""
@@ -77,14 +77,14 @@ class Builtin:
         yield Usage("builtin", input=read, output=words, cost=0.0)
         yield AgentState({"words": read + words})
 
-    async def summary(self, work: Work, focus: str) -> SummedUp:  # noqa: ARG002 -- it keeps the same whatever matters
-        """The messages that are worth keeping."""
+    async def summary(self, work: Work, focus: str) -> SummedUp:  # noqa: ARG002 -- its summaries have no focus
+        """Return the messages worth remembering as a summary."""
         text = sum_up(work) or "Nobody said anything."
         read = sum(_length(entry) for entry in work.transcript)
         return SummedUp(text, (Usage("builtin", input=read, output=len(text.split()), cost=0.0),))
 
     async def steer(self, work: Work, more: tuple[Draft, ...]) -> bool:
-        """Take in messages that came meanwhile, to be answered next; False once everything is answered."""
+        """Add messages to answer next. Return False once the answer is complete."""
         todo = self._todo.get((work.session, work.turn))
         if todo is None:
             return False
@@ -93,7 +93,7 @@ class Builtin:
 
 
 def _read(work: Work) -> int:
-    """The number of words in a transcript; those that were counted last time aren't counted again."""
+    """Count the words of a transcript. Words counted in an earlier turn come from the saved state."""
     words, known = 0, work.state if work.state is not None and not work.state.moved else None
     for entry in reversed(work.transcript):
         if known is not None and entry.tip == known.tip:
@@ -107,10 +107,10 @@ def _length(item: Entry | Draft) -> int:
 
 
 class BuiltinKeys(Value, frozen=True):
-    """The built-in agent has nothing to set."""
+    """The built-in agent's settings: there are none."""
 
     def agent(self) -> Builtin:
-        """The agent that answers."""
+        """Return the agent."""
         return Builtin()
 
 
@@ -123,7 +123,7 @@ def _reply(draft: Draft, memory: Memory) -> Pieces:
 
 
 def _words(text: str) -> Pieces:
-    """A text word by word, with the white space before each."""
+    """Split a text into words, each with the white space before it."""
     return (Text(piece) for piece in re.findall(r"\s*\S+|\s+$", text))
 
 
@@ -136,7 +136,7 @@ def _repeated(said: str, memory: Memory) -> str:
 
 
 def _arrived(memory: Memory) -> str:
-    """The reply where the gateway asked for one and nobody spoke, as after a handoff."""
+    """Return the reply to a turn without a message, as after a handoff."""
     last = f" The last of it was {ending(memory.people[-1][1])}" if memory.people else ""
     return f"Here I am. I remember {memory.count()}.{last}"
 

@@ -1,4 +1,4 @@
-"""Memory of the built-in agent: the words of a transcript, and whose they were."""
+"""The built-in agent's memory: the texts of a transcript, by author."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _KEPT = re.compile(r'(?P<name>.*) said: (?P<text>"(?:[^"\\]|\\.)*")')
 
 
 class Memory:
-    """The messages before one that is to be answered, and its author."""
+    """The messages before the current one, and the person who asks."""
 
     def __init__(self, work: Work, before: Sequence[Draft], asker: Author) -> None:
         self.work = work
@@ -23,21 +23,21 @@ class Memory:
         said = [(item.author, item.parts) for item in items]
         self.summed_up = any(isinstance(part, Summary) for _, parts in said for part in parts)
         self.people = [message for author, parts in said for message in _of_people(author, parts, asker)]
-        """Messages of people with their authors, the oldest first; of what was summed up, those that it kept."""
+        """People's messages with their authors, oldest first, including those that a summary kept."""
         self.own = [text for author, text in self.people if author.person == asker.person]
-        """Messages of the person who asks."""
+        """The messages of the person who asks."""
         self.mine = sum(author.role is Role.AGENT for author, _ in said)
-        """Number of the agent's own messages."""
+        """The number of the agent's own messages."""
         self.met = bool(self.mine or before)
         """Whether the agent has introduced itself."""
         asking = {asker.person} if asker.role is Role.PERSON else set()
         self.shared = len(asking | {author.person for author, _ in self.people}) > 1
         """Whether several people talk here."""
         self.you = f"{asker.name}, you" if self.shared and asker.name else "You"
-        """The beginning of a sentence about the person who asks; by name where several people talk."""
+        """The start of a sentence about the person who asks. Where several people talk, it has their name."""
 
     def count(self) -> str:
-        """The number of messages, and whose they are."""
+        """Describe the number of messages and their authors."""
         total = len(self.people) + self.mine
         if not total:
             return "a summary of what was said" if self.summed_up else "nothing from before this message"
@@ -51,7 +51,7 @@ class Memory:
 
 
 def sum_up(work: Work) -> str:
-    """The first and the last message, and those to be remembered: a line each, read again later."""
+    """Summarize the first and last message and those to remember, in lines that `Memory` can read."""
     memory = Memory(work, (), Author(Role.GATEWAY))
     kept = [
         (author, text)
@@ -62,7 +62,10 @@ def sum_up(work: Work) -> str:
 
 
 def _of_people(author: Author, parts: Parts, asker: Author) -> list[tuple[Author, str]]:
-    """A person's message, or those that a summary kept; it knows people by their names alone."""
+    """Return a person's message, or the messages in a summary.
+
+    A summary identifies people by name only.
+    """
     if author.role is Role.PERSON:
         return [(author, in_words(parts))]
     if author.role is not Role.GATEWAY:
@@ -77,7 +80,7 @@ def _of_people(author: Author, parts: Parts, asker: Author) -> list[tuple[Author
 
 
 def ending(text: str) -> str:
-    """A text in quotes at the end of a sentence: on one line, not too long, with one full stop."""
+    """Quote a text at the end of a sentence: on one line, shortened, with one full stop."""
     line = " ".join(text.split())
     line = line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1].rstrip()}…"
     return f"“{line}”" if line[-1:] in set(".!?…") else f"“{line}”."

@@ -1,1 +1,1 @@
-"""Turns of Segue in the forms of other libraries for agents, none of which has to be installed for it."""
+"""Segue's turns in the forms of other agent libraries. Nothing here imports those libraries."""

@@ -1,4 +1,4 @@
-"""A turn as the messages of a LangGraph graph, and the messages that a run adds as parts of the answer.
+"""Converts turns to LangGraph messages, and a run's messages to parts of the answer.
 
 Law: the gateway keeps the transcript, so the graph needs no checkpointer: it gets all messages each time.
 """
@@ -11,20 +11,23 @@ from segue.core.messages import Part, Text, ToolCall, ToolResult
 
 
 class WorkMessages:
-    """The messages of one turn: `state = await graph.ainvoke({"messages": turn.messages})`, then `turn.said(state)`."""
+    """The messages of one turn for a graph.
+
+    Use it as `state = await graph.ainvoke({"messages": turn.messages})`, then yield `turn.said(state)`.
+    """
 
     def __init__(self, work: Work) -> None:
         self.messages: list[dict[str, Any]] = work.messages("openai")
-        """All that was said and done so far, the oldest first, as dicts that LangGraph takes."""
+        """The conversation so far, oldest first, as dicts that LangGraph accepts."""
 
     def said(self, state: dict[str, Any]) -> list[Part]:
-        """What the run came to, for the function to yield: the messages of its last state that weren't given to it."""
+        """Return the messages that a run added to its state, for the function to yield."""
         added: Sequence[Any] = state["messages"][len(self.messages) :]
         return [part for message in added for part in _parts(message)]
 
 
 def _parts(message: Any) -> Iterator[Part]:
-    """A message of LangChain's; what people or the system said is no part of an answer."""
+    """Convert a LangChain message. Messages of people and the system are no part of an answer."""
     if message.type == "tool":
         yield ToolResult(message.tool_call_id, message.content, failed=message.status == "error")
     if message.type != "ai":

@@ -1,6 +1,6 @@
-"""A turn as a `Session` of openai-agents: the transcript as its items, and the items of a run as parts of the answer.
+"""Converts turns to a `Session` of openai-agents, and a run's items to parts of the answer.
 
-Law: the gateway keeps the transcript. A run adds to its own turn, and takes back nothing else: `/undo` does that.
+Law: the gateway keeps the transcript. A run adds items to its own turn and removes no others: `/undo` does that.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,10 +19,13 @@ _LIBRARY = "openai-agents"
 
 
 class WorkSession:
-    """The `Session` of one turn: `Runner.run(agent, session.asked, session=session)`, and then `session.said`."""
+    """The `Session` of one turn.
+
+    Use it as `Runner.run(agent, session.asked, session=session)`, then yield `session.said`.
+    """
 
     session_settings: Any = None
-    """The library's; it has no say here."""
+    """An attribute of the library's protocol, unused here."""
 
     def __init__(self, work: Work) -> None:
         self.session_id: str = work.session
@@ -31,30 +34,30 @@ class WorkSession:
         count = len(said) - len(work.asked)
         self._before = list(chain.from_iterable(said[:count]))
         self.asked: list[Item] = [*chain.from_iterable(said[count:]), *_answered(work.journal)]
-        """The input of a run: what is to be answered, and what an earlier attempt has done about it."""
+        """The input of a run: the messages to answer, and the steps of an earlier attempt."""
         self._added: list[Item] = []
 
     @property
     def said(self) -> list[Part]:
-        """The events of a run, for the function to yield: words, thoughts, tool calls and their results."""
+        """Return the run's texts, thoughts, tool calls and results, for the function to yield."""
         own = [item for item in self._added if item not in self.asked]
         return [part for item in own for part in _part(item)]
 
     async def get_items(self, limit: int | None = None) -> list[Item]:
-        """The items said before and in this run, the last of them if there is a limit."""
+        """Return the items before and in this run; with a limit, only the last ones."""
         items = [*self._before, *self._added]
         return items if limit is None else items[len(items) - min(limit, len(items)) :]
 
     async def add_items(self, items: Sequence[Item]) -> None:
-        """Keep what a run tells, until the turn is done."""
+        """Add a run's items until the turn is done."""
         self._added += items
 
     async def pop_item(self) -> Item | None:
-        """Take the last item of this run back; what was said before stays."""
+        """Remove the last item of this run. Earlier items stay."""
         return self._added.pop() if self._added else None
 
     async def clear_session(self) -> None:
-        """Take all of this run back."""
+        """Remove all items of this run."""
         self._added.clear()
 
 
@@ -64,7 +67,7 @@ def _person(text: str) -> Iterator[Item]:
 
 
 def _answered(parts: Iterable[Part]) -> Iterator[Item]:
-    """The agent's words and deeds; thoughts are only those that this library told."""
+    """Convert the agent's texts, tool calls and results. Thoughts of other libraries are left out."""
     for part in parts:
         match part:
             case Text(text) | Notice(text):
@@ -83,7 +86,7 @@ def _answered(parts: Iterable[Part]) -> Iterator[Item]:
 
 
 def _part(item: Item) -> Iterator[Part]:
-    """An item as a part of the answer; what people said is in the transcript already."""
+    """Convert an item to a part of the answer. People's messages are in the transcript already."""
     match item:
         case {"type": "function_call", "call_id": id, "name": name, "arguments": arguments}:
             yield ToolCall(id, name, msgspec.json.decode(arguments or "{}"))

@@ -1,1 +1,1 @@
-"""Agents that ask a model."""
+"""Agents that use a model."""

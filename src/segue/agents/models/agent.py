@@ -1,8 +1,8 @@
-"""An `Agent` of pydantic-ai as it is: its own model, instructions and tools, with Segue's transcripts and tools.
+"""Runs an `Agent` of pydantic-ai unchanged, with Segue's transcripts and tools added.
 
-Law: what was told is never told twice. A response that broke before any of it was told is asked for again; one that
-broke later fails the try, and the gateway's next try replaces on the platform what this one had shown. What tools did
-is in the journal by then, and isn't done again.
+Law: no text is sent twice. If a response breaks before its first piece, the request is repeated. If it breaks later,
+the attempt fails, and the gateway's next attempt replaces the shown text on the platform. The journal has the tool
+calls by then, so they aren't repeated.
 """
 
 import asyncio
@@ -67,20 +67,20 @@ from segue.core.prompt.compaction import request_to_sum_up
 from segue.errors import AgentFailed, Invalid, ModelRefused, TooLong
 
 _PASSES = (ModelConnectionError, ModelRateLimitError, ModelServerError, ModelUnavailableError)
-"""Trouble that passes by itself."""
+"""Temporary errors."""
 _OTHER_FAULTS = (ModelAuthenticationError, ModelContextWindowExceededError, ModelNotFoundError)
-"""Errors that a provider raises whatever there is in the messages."""
+"""Errors whose cause isn't the content of the messages."""
 _GARBAGE = (ModelAPIError, UnexpectedModelBehavior)
-"""Errors for a response that nobody can read; their subclasses say that something was refused."""
+"""Errors for an unreadable response. Their subclasses mean that the request was rejected."""
 _LONGEST_WAIT = 30.0
 _ASK = "ask"
-"""The gateway's tool that asks a person."""
+"""The name of the gateway's tool that asks a person."""
 _ANY = SchemaValidator(core_schema.any_schema())
-"""The gateway checks the arguments of its tools itself."""
+"""A validator that accepts anything: the gateway checks the arguments of its tools itself."""
 
 
 class PydanticAgent:
-    """Answers by an `Agent` of pydantic-ai; one whose deps are a `Work` gets the turn."""
+    """Answers by an `Agent` of pydantic-ai. An agent whose deps are a `Work` receives the turn."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class PydanticAgent:
         self._provider = _provider(agent)
 
     async def answer(self, work: Work) -> AsyncGenerator[Event, None]:
-        """The reply as it comes."""
+        """Yield the reply as it arrives."""
         done: list[Part] = []
         failed, refused = 0, False
         while True:
@@ -117,7 +117,7 @@ class PydanticAgent:
             except ModelContextWindowExceededError as error:
                 raise TooLong(f"It is more than {error.model_name} takes.") from error
             except (ModelAPIError, UnexpectedModelBehavior) as error:
-                # After a result a response begins: nothing of it was told yet.
+                # After a tool result a new response begins, so none of it was sent yet.
                 fresh = len(done) == told or isinstance(done[-1], ToolResult)
                 if fresh and not refused and _refuses(error) and withheld(messages) != messages:
                     refused = True
@@ -130,7 +130,7 @@ class PydanticAgent:
                 return
 
     async def summary(self, work: Work, focus: str) -> SummedUp:
-        """A summary of the transcript; one that is too long for the model is summed up piece by piece."""
+        """Summarize the transcript. If it exceeds the model's window, summarize it in halves."""
         messages = await history_of(work.transcript, work, self._provider)
         return await self._summed_up(messages, focus, work)
 
@@ -151,7 +151,7 @@ class PydanticAgent:
         return made
 
     async def _ask(self, messages: list[ModelMessage], work: Work) -> SummedUp:
-        """The model's answer, without tools: a summary needs none."""
+        """Ask the model without tools, which a summary doesn't need."""
         failed = 0
         while True:
             try:
@@ -172,7 +172,7 @@ class PydanticAgent:
                 return SummedUp(done.output, tuple(self._usage(response) for response in said))
 
     async def _run(self, work: Work, messages: list[ModelMessage]) -> AsyncGenerator[Event, None]:
-        """A run of the agent, from what was said and done so far; what its tools wait for is asked of people."""
+        """Run the agent from the transcript and the steps so far. Ask people about deferred tool calls."""
         told = put_off(work.journal)
         asking, results = Deferred(work), None
         result: AgentRunResult[Any] | None = None
@@ -182,7 +182,7 @@ class PydanticAgent:
                     if isinstance(event, AgentRunResult):
                         result = event
                     elif not isinstance(event, ToolCall) or event.id not in told:
-                        # A call that was put off is told of again when it is made.
+                        # A deferred call comes up again when it is made.
                         told |= {event.id} if isinstance(event, ToolCall) else set()
                         yield event
             if result is None or not isinstance(result.output, DeferredToolRequests):
@@ -194,7 +194,7 @@ class PydanticAgent:
     async def _once(
         self, work: Work, messages: list[ModelMessage], results: DeferredToolResults | None
     ) -> AsyncGenerator[Event | AgentRunResult[Any], None]:
-        """One run of the library, and what it came to."""
+        """Run the agent once; yield its events and its result."""
         toolsets = [GatewayTools(work.tools)] if work.tools.offered else []
         spoke, counted = False, 0
         async with self._agent.run_stream_events(
@@ -214,7 +214,7 @@ class PydanticAgent:
                     for response in responses[counted:]:
                         yield self._usage(response)
                     if isinstance(event, FunctionToolCallEvent) and _only_asks(responses[-1:], work):
-                        # Asked again it is the same question, so the model needn't be.
+                        # The retry asks the same question, so the model needn't run again.
                         yield PutOff((event.part.tool_call_id,))
                     counted = len(responses)
                 if isinstance(event, AgentRunResultEvent):
@@ -224,7 +224,7 @@ class PydanticAgent:
                     yield event.result
 
     def _settings(self, work: Work) -> dict[str, Any]:
-        """The arguments of a run beside its messages."""
+        """Return the arguments of a run, apart from its messages."""
         unlimited = isinstance(work.budget, NoBudget)
         return {
             "instructions": work.context or None,
@@ -247,18 +247,18 @@ class PydanticAgent:
 
 
 class GatewayTools(AbstractToolset[Any]):
-    """The gateway's tools in a turn, as tools of a model."""
+    """The gateway's tools in a turn, as a toolset of pydantic-ai."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
 
     @property
     def id(self) -> str:
-        """Its name among the toolsets of an agent."""
+        """The id of the toolset."""
         return "segue"
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:  # noqa: ARG002 -- the library's
-        """The tools as a model reads them."""
+        """Return the tools with their schemas."""
         return {
             tool.name: ToolsetTool(
                 toolset=self,
@@ -278,7 +278,7 @@ class GatewayTools(AbstractToolset[Any]):
         ctx: RunContext[Any],
         tool: ToolsetTool[Any],  # noqa: ARG002 -- the library's
     ) -> Any:
-        """Have the gateway do it; what can't be done the model reads as a failed result."""
+        """Run a tool of the gateway. A model reads an error as a failed result."""
         result = await self._tools.call(ToolCall(ctx.tool_call_id or "", name, tool_args))
         if result.failed:
             raise ToolFailed(result.content if isinstance(result.content, str) else to_json(result.content).decode())
@@ -286,7 +286,7 @@ class GatewayTools(AbstractToolset[Any]):
 
 
 def _events(event: object) -> Iterator[Event]:
-    """An event of the library, in Segue's words."""
+    """Convert an event of the library."""
     match event:
         case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
             if text:
@@ -303,31 +303,34 @@ def _events(event: object) -> Iterator[Event]:
 
 
 def _only_asks(responses: list[ModelResponse], work: Work) -> bool:
-    """Whether a response does nothing but ask, by the gateway's tool for that, which asks the same thing once."""
+    """Return whether a response's only calls are to the gateway's tool for asking people.
+
+    That tool asks the same question only once.
+    """
     names = {call.tool_name for response in responses for call in response.tool_calls}
     return names == {_ASK} and any(tool.name == _ASK for tool in work.tools.offered)
 
 
 def _or_deferred(output: Any) -> Any:
-    """An agent's own output, or calls that its tools put off."""
+    """Allow deferred tool calls besides an agent's own output."""
     several = list(output) if isinstance(output, list | tuple) else [output]
     return several if DeferredToolRequests in several else [*several, DeferredToolRequests]
 
 
 def _content(part: ToolReturnPart) -> Any:
-    """A tool's result as it can be kept."""
+    """Return a tool's result as JSON values."""
     return to_jsonable_python(part.content, fallback=str, bytes_mode="base64")
 
 
 def _output(output: object) -> Iterator[Event]:
-    """An agent's output that isn't words."""
+    """Return an agent's output as text; structured output becomes JSON."""
     text = output if isinstance(output, str) else to_json(output, fallback=str).decode()
     if text and output is not None:
         yield Text(text)
 
 
 def _cost(response: ModelResponse) -> float | None:
-    """The cost of a request, where the model's price is known."""
+    """Return the cost of a request, if the library knows the model's price."""
     if not response.model_name:
         return None
     try:
@@ -337,12 +340,15 @@ def _cost(response: ModelResponse) -> float | None:
 
 
 def _passes(error: ModelAPIError | UnexpectedModelBehavior) -> bool:
-    """Whether the same request may work in a moment: garbage may be better then, what was refused stays refused."""
+    """Return whether a retry may help.
+
+    An unreadable response may be better next time; a rejected request stays rejected.
+    """
     return isinstance(error, _PASSES) or type(error) in _GARBAGE
 
 
 def _explained(error: ModelAPIError | UnexpectedModelBehavior) -> AgentFailed:
-    """An error of a provider's in words, with what its host can do about it."""
+    """Explain a provider's error and what the host can do about it."""
     model = error.model_name if isinstance(error, ModelAPIError) else "the model"
     keys = "in the table of the agent in segue.toml."
     match error:
@@ -362,18 +368,21 @@ def _explained(error: ModelAPIError | UnexpectedModelBehavior) -> AgentFailed:
 
 
 def _refuses(error: ModelAPIError | UnexpectedModelBehavior) -> bool:
-    """Whether the provider finds fault with what it was sent, which may be a picture that its model can't take."""
+    """Return whether the provider rejects the content. The cause may be a picture that the model can't read."""
     return isinstance(error, ModelRequestRejectedError) and not isinstance(error, _OTHER_FAULTS)
 
 
 def _wait(error: ModelAPIError | UnexpectedModelBehavior, failed: int) -> float:
-    """Seconds until it is worth another try: what the provider asks for, else ever longer."""
+    """Return the seconds before a retry: the provider's own number, else an exponential delay."""
     asked = error.retry_after if isinstance(error, ModelAPIError) else None
     return float(min(_LONGEST_WAIT, asked or 0.5 * 2 ** (failed - 1)))
 
 
 def _middle(messages: list[ModelMessage]) -> int:
-    """The index where a history can be cut in two: before somebody's message, never between a call and its result."""
+    """Return the index that halves a history.
+
+    The cut is before a person's message, so that a call keeps its result.
+    """
     starts = [
         at
         for at, message in enumerate(messages)
@@ -383,12 +392,12 @@ def _middle(messages: list[ModelMessage]) -> int:
 
 
 def _provider(agent: AbstractAgent[Any, Any]) -> str:
-    """The provider of an agent's model; empty if it may be one of several."""
+    """Return the provider of an agent's model; empty if it may be one of several."""
     model = getattr(agent, "model", None)
     return model.system if isinstance(model, Model) and not isinstance(model, FallbackModel) else ""
 
 
 def _window(agent: AbstractAgent[Any, Any]) -> int:
-    """The window of an agent's model in tokens, where the library knows it."""
+    """Return the window of an agent's model in tokens, if the library knows it."""
     model = getattr(agent, "model", None)
     return model.profile.get("context_window") or 0 if isinstance(model, Model) else 0

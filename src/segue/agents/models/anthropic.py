@@ -1,4 +1,4 @@
-"""Models of Anthropic's."""
+"""Anthropic's models."""
 
 import httpx2
 from pydantic_ai.models import Model
@@ -9,6 +9,6 @@ from segue.agents.models.keys import ModelKeys
 
 
 def make(keys: ModelKeys, key: str, client: httpx2.AsyncClient) -> Model:
-    """The model that a host's keys name."""
+    """Return the model in the host's settings."""
     provider = AnthropicProvider(api_key=key, base_url=keys.base_url or None, http_client=client)
     return AnthropicModel(keys.name, provider=provider)

@@ -1,4 +1,4 @@
-"""Files that people sent, as a model is to get them: pictures and documents as they are, the rest in words."""
+"""Converts files for a model: pictures and documents as they are, other files as text."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,15 +11,15 @@ from segue.core.messages import File
 from segue.errors import Invalid
 
 LARGEST = 20 * 1024 * 1024
-"""Bytes: no provider takes more in one request."""
+"""The largest attachment in bytes: no provider accepts more in one request."""
 LONGEST = 100_000
-"""Characters of a text file."""
+"""The longest text file, in characters."""
 _SHOWN = ("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
 _READ = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
 
 
 async def attached(file: File, files: ReadsFiles) -> UserContent:
-    """A file as part of what somebody said; one that can't be shown is named."""
+    """Convert a file to model content. A file that the model can't read is only named."""
     shown, read = file.media in _SHOWN, file.media.startswith(_READ)
     if not (shown or read) or file.size > LARGEST:
         return _named(file, "it can't be shown to you")
@@ -36,7 +36,7 @@ async def attached(file: File, files: ReadsFiles) -> UserContent:
 
 
 def withheld(messages: Iterable[ModelMessage]) -> list[ModelMessage]:
-    """The same messages with no picture or document in them, only that there was one."""
+    """Replace all pictures and documents by remarks."""
     return [_in_words(message) if isinstance(message, ModelRequest) else message for message in messages]
 
 

@@ -1,4 +1,4 @@
-"""Bounds: a model's request is reserved before it is made, by what it may take at most."""
+"""Reserves the highest possible cost of a model request before it is sent."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from segue.core.contracts.agents import Work
 
 @dataclass
 class Reserving(AbstractCapability[Any]):
-    """Reserves each request of a turn: its prompt, a token a byte, and the longest answer."""
+    """Reserves budget for each request of a turn: its prompt at a token a byte, and the longest answer."""
 
     _: KW_ONLY
     work: Work
@@ -22,7 +22,7 @@ class Reserving(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Reserve it; without `max_tokens` nobody knows its bound."""
+        """Reserve budget for a request. Without `max_tokens` its cost has no bound."""
         longest = (request_context.model_settings or ctx.model_settings or {}).get("max_tokens")
         bound = None
         if longest is not None:

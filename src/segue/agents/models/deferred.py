@@ -1,4 +1,4 @@
-"""Calls that a model's tools put off: whether they may be made, or what they come to, is asked of people."""
+"""Asks people about deferred tool calls: for approval, or for the result."""
 
 from collections import Counter
 from hashlib import sha256
@@ -11,19 +11,19 @@ from segue.core.questions import LONGEST, YES
 from segue.errors import Invalid, Unanswered
 
 _SHOWN = LONGEST - 500
-"""Characters of a call's arguments that people are shown."""
+"""The longest part of a call's arguments that people see, in characters."""
 DENIED = "The person said no."
 
 
 class Deferred:
-    """Asks about the calls of one attempt at a turn."""
+    """Asks about the tool calls in one attempt at a turn."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
         self._asked: Counter[str] = Counter()
 
     async def results(self, requests: DeferredToolRequests) -> DeferredToolResults:
-        """The answers, one after the other."""
+        """Ask about all calls, one after the other."""
         results = DeferredToolResults()
         for call in requests.approvals:
             results.approvals[call.tool_call_id] = await self._approval(call)
@@ -32,7 +32,7 @@ class Deferred:
         return results
 
     async def _approval(self, call: ToolCallPart) -> ToolApproved | ToolDenied:
-        """Whether a call may be made: nothing is done without a yes."""
+        """Ask whether a call is allowed. Only a yes allows it."""
         try:
             said = await self._work.ask(f"May I use {_shown(call)}?", key=self._key(call), allows=call.tool_name)
         except Invalid as error:
@@ -40,14 +40,17 @@ class Deferred:
         return ToolApproved() if said == YES else ToolDenied(DENIED)
 
     async def _outcome(self, call: ToolCallPart) -> str:
-        """The result of a call that somebody else makes."""
+        """Ask for the result of a call that somebody else carries out."""
         try:
             return await self._work.ask(f"What does {_shown(call)} come to?", key=self._key(call))
         except (Invalid, Unanswered) as error:
             return str(error)
 
     def _key(self, call: ToolCallPart) -> str:
-        """The same in every attempt at the turn: a model that is asked again gives its calls new ids."""
+        """Return a key that is the same in every attempt.
+
+        Call ids don't serve: the model makes new ones in each attempt.
+        """
         written = f"{call.tool_name} {call.args_as_json_str()}"
         self._asked[written] += 1
         return f"{call.tool_name}/{sha256(written.encode()).hexdigest()[:32]}/{self._asked[written]}"

@@ -1,4 +1,4 @@
-"""Models of Google's, at its own address or at a server that speaks like it."""
+"""Google's models, at its own address or a compatible server."""
 
 import re
 
@@ -12,11 +12,11 @@ from pydantic_ai.providers.google import GoogleProvider
 from segue.agents.models.keys import ModelKeys
 
 _VERSION = re.compile(r"/(v\d\w*)/?$")
-"""The version of Google's API in an address; the library would write its own choice after it."""
+"""The API version in an address. Without it, the library appends its own."""
 
 
 def make(keys: ModelKeys, key: str, client: httpx2.AsyncClient) -> Model:
-    """The model that a host's keys name."""
+    """Return the model in the host's settings."""
     named = _VERSION.search(keys.base_url)
     options = HttpOptions(
         base_url=_VERSION.sub("", keys.base_url) or None,

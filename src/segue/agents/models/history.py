@@ -1,8 +1,8 @@
-"""Transcripts as the message history of pydantic-ai, and what its models answer as parts of an entry.
+"""Converts transcripts to pydantic-ai's message history, and responses to parts of an entry.
 
-Law: what a provider gave beside words (thoughts, signatures, ids of its own) goes into the transcript verbatim, as
-`Reasoning`, and comes back in the same place of the history. What it gave for a text or a tool call follows the text
-or precedes the call.
+Law: a provider adds data to its responses, such as thoughts, signatures and ids. It is stored verbatim as `Reasoning`
+and returns to the same place of the history. Data about a text follows the text; data about a tool call precedes the
+call.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -35,9 +35,9 @@ _adapter: TypeAdapter[ModelResponsePart] = TypeAdapter(ModelResponsePart)
 
 
 async def history(work: Work, done: Iterable[Part] = (), own: str = "") -> list[ModelMessage]:
-    """The messages of a turn for a model: the transcript, the question, and the steps already done about it.
+    """Return a turn's messages for a model: the transcript, the question and the steps so far.
 
-    `own` is the model's provider: what others gave beside words is left out. Empty if nobody knows it.
+    `own` is the model's provider; the data of other providers is left out. It is empty if the provider is unknown.
     """
     messages = await history_of(chain(work.transcript, work.asked), work, own)
     parts = [*work.journal, *done]
@@ -45,13 +45,13 @@ async def history(work: Work, done: Iterable[Part] = (), own: str = "") -> list[
 
 
 def put_off(journal: Iterable[Part]) -> set[str]:
-    """The calls of an earlier attempt that waited for what people say: nobody has made them yet."""
+    """Return the calls of an earlier attempt that still wait for a person's answer."""
     journal = list(journal)
     return {p.id for p in journal if isinstance(p, ToolCall)} - {p.id for p in journal if isinstance(p, ToolResult)}
 
 
 async def history_of(entries: Iterable[Draft | Entry], work: Work, own: str = "") -> list[ModelMessage]:
-    """Entries of a transcript, in the order in which they were written."""
+    """Convert entries of a transcript, in the order in which they were written."""
     messages: list[ModelMessage] = []
     times = TimeLines(work.zone)
     for entry, voices in by_then(entries, work.voices):
@@ -65,7 +65,7 @@ async def history_of(entries: Iterable[Draft | Entry], work: Work, own: str = ""
 
 
 def verbatim(part: ModelResponsePart) -> Reasoning | None:
-    """The data of a model's part beside its words; None if the words are all."""
+    """Return the data of a model's part beside its text; None if it has only text."""
     if isinstance(part, TextPart | ToolCallPart) and not (part.id or part.provider_details):
         return None
     raw: dict[str, Any] = _adapter.dump_python(part, mode="json", exclude_none=True)
@@ -77,13 +77,13 @@ def verbatim(part: ModelResponsePart) -> Reasoning | None:
 
 
 async def _said(said: Draft | Entry, voices: Voices, files: ReadsFiles) -> list[UserContent]:
-    """A message of a person or the gateway."""
+    """Convert a message of a person or the gateway."""
     content: list[UserContent] = [text] if (text := words(said, voices)) else []
     return content + [await attached(part, files) for part in said.parts if isinstance(part, File)]
 
 
 def _answered(parts: Iterable[Part], own: str, waiting: Collection[str] = ()) -> Iterator[ModelMessage]:
-    """The agent's words and deeds: responses, and between them the results of the calls that they made."""
+    """Convert the agent's parts: responses, and between them the results of their tool calls."""
     parts = [part for part in parts if not (isinstance(part, Reasoning) and _foreign(part, own))]
     calls = {part.id: part for part in parts if isinstance(part, ToolCall)}
     marks = _marks(parts)
@@ -106,15 +106,15 @@ def _answered(parts: Iterable[Part], own: str, waiting: Collection[str] = ()) ->
 
 
 def _foreign(thought: Reasoning, own: str) -> bool:
-    """Whether another provider gave it: nobody but that one can read it."""
+    """Return whether another provider made it. Only that provider can read it."""
     return bool(own) and thought.provider not in (own, _LIBRARY)
 
 
 def _think(said: list[ModelResponsePart], thought: Reasoning) -> None:
-    """Put a thought back where it was."""
+    """Put a thought back in its place."""
     kind = thought.raw.get("part_kind") if isinstance(thought.raw, dict) else None
     if kind == "tool-call":
-        return  # its call wears it
+        return  # `_dressed` adds it to its call
     if kind == "text":
         if said and isinstance(said[-1], TextPart):
             said[-1] = _dressed(said[-1], thought)
@@ -126,13 +126,13 @@ def _think(said: list[ModelResponsePart], thought: Reasoning) -> None:
 
 
 def _marks(parts: list[Part]) -> dict[str, Reasoning]:
-    """The data that a provider gave with its calls, by their ids."""
+    """Return the provider's data about its tool calls, by call id."""
     thoughts = [part for part in parts if isinstance(part, Reasoning) and isinstance(part.raw, dict)]
     return {t.raw.get("tool_call_id", ""): t for t in thoughts if t.raw.get("part_kind") == "tool-call"}
 
 
 def _dressed(part: ModelResponsePart, mark: Reasoning | None) -> ModelResponsePart:
-    """A text or a call with what its provider gave beside it."""
+    """Return a text or call with its provider's data."""
     if mark is None:
         return part
     plain = _adapter.dump_python(part, mode="json", exclude_none=True)

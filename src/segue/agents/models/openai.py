@@ -1,4 +1,4 @@
-"""Models of OpenAI's, and those of all servers that speak like it, Ollama's among them."""
+"""OpenAI's models, and those of compatible servers such as Ollama."""
 
 import httpx2
 from pydantic_ai.models import Model
@@ -11,13 +11,13 @@ from segue.agents.models.keys import OLLAMA, ModelKeys
 
 
 def make(keys: ModelKeys, key: str, client: httpx2.AsyncClient) -> Model:
-    """The model that a host's keys name."""
+    """Return the model in the host's settings."""
     url = keys.base_url or None
     if keys.provider == "ollama":
         there = OllamaProvider(base_url=url or OLLAMA, api_key=key, http_client=client)
         return OllamaModel(keys.name, provider=there)
     provider = OpenAIProvider(base_url=url, api_key=key, http_client=client)
-    # Other servers that speak like OpenAI's know its older API; OpenAI's own keeps thoughts with the newer.
+    # Compatible servers have OpenAI's older API. OpenAI's own newer API keeps thoughts.
     if keys.provider == "openai-chat" or (keys.provider == "openai" and url):
         return OpenAIChatModel(keys.name, provider=provider)
     return OpenAIResponsesModel(keys.name, provider=provider)

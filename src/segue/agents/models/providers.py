@@ -1,4 +1,4 @@
-"""Models of the providers: from the host's keys to an agent that answers."""
+"""Makes a model agent from the host's settings."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,9 +21,9 @@ _ROOMS = {
     "openai-chat": "openai",
     "openai-responses": "openai",
 }
-"""The module that makes the models of each provider."""
+"""The module for each provider."""
 _NO_KEY = "none"
-"""Servers of one's own want no key, but the libraries do."""
+"""A placeholder key: private servers need none, but the libraries require one."""
 _EFFORT: dict[Thinking, ThinkingLevel] = {
     Thinking.OFF: False,
     Thinking.MINIMAL: "minimal",
@@ -35,7 +35,7 @@ _TIMEOUT = httpx2.Timeout(600.0, connect=10.0)
 
 
 class ModelAgent(PydanticAgent):
-    """Answers by a model; holds the connections to its provider."""
+    """An agent with a model and its HTTP connections."""
 
     def __init__(
         self, keys: ModelKeys, client: httpx2.AsyncClient, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -52,24 +52,24 @@ class ModelAgent(PydanticAgent):
         self.gateway_tools = keys.tools
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._client.aclose()
 
 
 def model_agent(keys: ModelKeys) -> ModelAgent:
-    """The agent that a host's keys describe."""
+    """Return the agent in the host's settings."""
     return ModelAgent(keys, httpx2.AsyncClient(timeout=_TIMEOUT))
 
 
 def model_of(keys: ModelKeys, client: httpx2.AsyncClient) -> Model:
-    """The model itself; only the library of its provider is imported, each takes seconds."""
+    """Return the model. Only its provider's library is imported: each import takes seconds."""
     key = keys.api_key.reveal() if keys.api_key else _NO_KEY
     provider = import_module(f"segue.agents.models.{_ROOMS[keys.provider]}")
     return cast("Model", provider.make(keys, key, client))
 
 
 def _settings(keys: ModelKeys) -> ModelSettings:
-    # One place tries again, and knows what was told by then: not the providers' libraries too.
+    # Only `PydanticAgent` retries, because it knows what was sent. The libraries don't retry.
     settings = ModelSettings(cache=True, max_retries=0)
     if keys.max_tokens is not None:
         settings["max_tokens"] = keys.max_tokens
