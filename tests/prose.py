@@ -17,7 +17,7 @@ CODE = ["src/segue", "tests"]
 
 NOT_YET = {
     # Rewritten one after the other; each is struck from this list by the commit that rewrites it.
-    *("CHANGELOG.md", "SECURITY.md"),
+    "SECURITY.md",
     *(f"docs/{name}.md" for name in ("adapters", "cli", "commands", "deploy")),
     *(f"docs/{name}.md" for name in ("feishu", "http")),
     *(f"docs/{name}.md" for name in ("settings",)),
