@@ -1,6 +1,6 @@
-"""For authors of adapters and agents: fakes that really work, and the contracts that both must keep.
+"""For authors of adapters and agents: working fakes, and the contracts that adapters and agents must keep.
 
-The contracts are in `segue.testing.contracts`; they alone need pytest, with pytest-asyncio.
+The contracts are in `segue.testing.contracts`. Only they need pytest and pytest-asyncio.
 """
 
 from segue.testing.agents import Doom, EchoAgent, Pause, ScriptedAgent, Slowly, SteeredAgent, Uses

@@ -1,7 +1,7 @@
-"""The fake platform's adapters: one class for each ability, so that what a persona can't do isn't there.
+"""The fake platform's adapters: one class for each ability.
 
-They are written as an adapter for a real platform would be: they decode what comes over the wire, prove who sent it,
-acknowledge only what was accepted, and turn the platform's errors into Segue's.
+Each is written like an adapter for a real platform. It decodes updates, proves their sender, acknowledges only accepted
+updates, and converts the platform's errors to Segue's.
 """
 
 import hmac
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class FakeAdapter:
-    """Speaks for the account of a fake platform; alone it can only send."""
+    """An adapter for a fake platform. Without subclasses it can only send."""
 
     sending = Sending.BLIND
     connection = Connection.ANY
@@ -39,7 +39,7 @@ class FakeAdapter:
         self.there = platform
 
     async def run(self, intake: Intake) -> None:
-        """Do nothing: whoever is called has nothing to keep up."""
+        """Do nothing: a webhook needs no connection."""
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message."""
@@ -49,7 +49,7 @@ class FakeAdapter:
         return message.id
 
     async def ask(self, call: Call, do: Callable[[], T]) -> T:
-        """Ask something of the platform, and say in Segue's words what went wrong."""
+        """Call the platform, and convert its errors to Segue's."""
         try:
             return await self.there.faults.call(call, do)
         except ApiError as error:
@@ -62,7 +62,10 @@ class FakeAdapter:
             raise SendUnsure(str(error)) from error
 
     async def take(self, body: bytes, accept: Accept) -> None:
-        """Take in one update; what can't be understood is kept as it came, the agent's own words are passed over."""
+        """Accept one update.
+
+        An unreadable update becomes a dead letter; the agent's own messages are skipped.
+        """
         try:
             update = wire.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -74,7 +77,7 @@ class FakeAdapter:
             await accept(own.unfetched(arrival, fetch, body.decode()) if update.files else arrival)
 
     async def fetch(self, files: Sequence[Attached]) -> list[File | str]:
-        """Fetch files, and keep them."""
+        """Fetch and store files."""
         return [await self._fetched(file) for file in files]
 
     async def _fetched(self, file: Attached) -> File:
@@ -84,10 +87,10 @@ class FakeAdapter:
         return await self.there.shelf.keep(file.name, "application/octet-stream", content())
 
     async def arrival(self, update: Update) -> Arrival:
-        """An update as the gateway knows it."""
+        """Convert an update to an arrival."""
         return Arrival(
             place=await self.place(update),
-            # An edit that goes by the id of what it edits must not be taken for a redelivery of it.
+            # The edited message's id would make the edit a duplicate, so an edit has its event's id.
             message=update.event if update.message in (update.edits, update.deletes) else update.message,
             speaker=Speaker(Identity(self.platform, self.account, update.by.id), update.by.name, update.by.aliases),
             parts=(
@@ -104,19 +107,19 @@ class FakeAdapter:
         )
 
     async def place(self, update: Update) -> Place:
-        """Where an update comes from, with what is known about it."""
+        """Return the place of an update."""
         return Place(await self.address(update), update.kind, update.chat_name, update.topic)
 
     async def address(self, update: Update) -> Address:
-        """The address of an update."""
+        """Return the address of an update."""
         return Address(self.platform, self.account, update.space, update.chat, update.thread)
 
 
 class Polling(FakeAdapter):
-    """An adapter that fetches what the platform has to tell."""
+    """An adapter that fetches updates from the platform."""
 
     async def run(self, intake: Intake) -> None:
-        """Take messages in until cancelled."""
+        """Accept messages until cancelled."""
         intake.connected()
         async for parcel in self.there.feed.parcels():
             await self.take(parcel.body, intake.accept)
@@ -124,10 +127,10 @@ class Polling(FakeAdapter):
 
 
 class Called(FakeAdapter):
-    """An adapter that the platform calls."""
+    """An adapter that the platform calls by webhook."""
 
     def webhook(self, accept: Accept) -> Application:
-        """An ASGI application that answers 200 once an update was accepted."""
+        """Return an ASGI application that answers 200 once an update is accepted."""
 
         async def app(
             scope: dict[str, Any],
@@ -165,7 +168,7 @@ class Threading(FakeAdapter):
 
 
 class Editing(FakeAdapter):
-    """An adapter whose platform lets messages be changed."""
+    """An adapter whose platform allows edits of messages."""
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace a message's text."""
@@ -182,15 +185,15 @@ class Editing(FakeAdapter):
 
 
 class Recognizing(FakeAdapter):
-    """An adapter that knows a placeholder of its own by its id, where messages of a chat are counted."""
+    """An adapter that finds its placeholder by id, where each chat counts its messages."""
 
     def ids_after(self, delivery: Delivery) -> Sequence[str]:
-        """The next ids after what is answered."""
+        """Return the ids after the answered message's."""
         answered = delivery.answered
         return [str(int(answered) + n) for n in range(1, 9)] if answered.isdecimal() else []
 
     async def is_placeholder(self, delivery: Delivery, message: str) -> bool:
-        """Whether it is the agent's and says nothing yet."""
+        """Return whether a message is the agent's own placeholder."""
         chat, _ = self.there.spot(delivery.address)
 
         def looked() -> bool:
@@ -201,30 +204,30 @@ class Recognizing(FakeAdapter):
 
 
 class Typing(FakeAdapter):
-    """An adapter whose platform shows that somebody writes."""
+    """An adapter whose platform shows a typing indicator."""
 
     async def typing(self, address: Address) -> None:
-        """Show it."""
+        """Show the typing indicator."""
         await self.ask(Call.TYPING, lambda: self.there.typed.append(address))
 
 
 class Whispering(FakeAdapter):
-    """An adapter whose platform shows a message to one person only."""
+    """An adapter whose platform can show a message to one person only."""
 
     whispers: Literal[True] = True
 
 
 class Finding(FakeAdapter):
-    """An adapter whose platform tells whether a message with a key is there."""
+    """An adapter whose platform finds messages by key."""
 
     async def find(self, delivery: Delivery) -> str | None:
-        """The message that this delivery already made."""
+        """Return the id of the message that an earlier attempt sent."""
         found = await self.ask(Call.FIND, lambda: self.there.ledger.keyed(delivery.key))
         return found.id if found else None
 
 
 class Looking(FakeAdapter):
-    """An adapter whose platform forgets keys after a while: in doubt it looks before it sends again."""
+    """An adapter whose platform forgets keys. After a doubtful attempt it looks for the message first."""
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message, unless an earlier attempt did."""

@@ -1,4 +1,4 @@
-"""Agents for tests: one that does exactly what it is told, turn by turn, one that can be steered, and an echo."""
+"""Agents for tests: a scripted one, one that accepts messages while it answers, and an echo."""
 
 import asyncio
 import os
@@ -23,11 +23,11 @@ class Pause:
         self._over = asyncio.Event()
 
     async def reached(self) -> None:
-        """Wait until the agent is there."""
+        """Wait until the agent reaches the pause."""
         await self._changes.until(lambda: self._here or None, lambda: "the agent never came to its pause")
 
     def over(self) -> None:
-        """Let it go on."""
+        """Let the agent continue."""
         self._over.set()
 
     async def hold(self) -> None:
@@ -38,15 +38,15 @@ class Pause:
 
 
 class Slowly(Value, frozen=True):
-    """The agent takes its time."""
+    """A delay in the agent's answer."""
 
     seconds: float
 
 
 class Uses(Live, frozen=True):
-    """The agent calls a tool, which really does something; not again if the journal says that it was done.
+    """A tool call with a real effect. It isn't repeated if the journal has its result.
 
-    A tool that the gateway offers is the gateway's; any other does what the test says.
+    The gateway carries out the tools that it offers. The test's function carries out any other tool.
     """
 
     id: str
@@ -56,25 +56,25 @@ class Uses(Live, frozen=True):
 
 
 class Doom(Enum):
-    """A bad end of an answer, other than by an error."""
+    """An answer that ends badly without an error."""
 
     HANGS = "it never says anything more"
     DIES = "the whole process ends at once, as if it were killed"
 
 
 Step = str | Part | Usage | Progress | Pause | Slowly | Uses | Exception | Doom
-"""One thing that a scripted agent does: say a piece of text, or something else, wait, use a tool, fail."""
+"""One step of a scripted agent, such as text, a tool call, a pause or an error."""
 
 
 class ScriptedAgent:
-    """Does what a test tells it, one script a try, and keeps every work that it was given."""
+    """Follows the test's scripts, one for each attempt, and records every `Work` that it received."""
 
     def __init__(
         self, *scripts: Step | Iterable[Step], otherwise: Callable[[Work], Iterable[Step]] | None = None
     ) -> None:
         self.works: list[Work] = []
         self.running: list[Work] = []
-        """The works whose answers are under way."""
+        """The turns that are being answered."""
         self._scripts: deque[tuple[Step, ...]] = deque()
         self._otherwise = otherwise
         self._changes = Changes()
@@ -82,24 +82,24 @@ class ScriptedAgent:
             self.will(*([script] if isinstance(script, Step) else script))
 
     def will(self, *steps: Step) -> None:
-        """Do this in the next try of a turn that has no script yet."""
+        """Follow this script in the next attempt that has none yet."""
         self._scripts.append(steps)
 
     async def asked(self, count: int = 1) -> Work:
-        """Wait until it was given so many works, and return the last of these."""
+        """Wait until the agent has received this many turns; return the last."""
         return await self._changes.until(
             lambda: self.works[count - 1] if len(self.works) >= count else None,
             lambda: f"the agent was asked {len(self.works)} times, not {count}",
         )
 
     async def idle(self) -> None:
-        """Wait until no answer is under way."""
+        """Wait until no answer is in progress."""
         await self._changes.until(
             lambda: None if self.running else True, lambda: f"{len(self.running)} answers are still under way"
         )
 
     async def answer(self, work: Work) -> AsyncIterator[Event]:
-        """Do the next script."""
+        """Follow the next script."""
         self.works.append(work)
         self.running.append(work)
         self._changes.tell()
@@ -121,7 +121,7 @@ class ScriptedAgent:
 
 
 class SteeredAgent(ScriptedAgent):
-    """A scripted agent that takes in more while it answers, unless it is told that it is too late."""
+    """A scripted agent that accepts messages while it answers, unless the test refuses them."""
 
     def __init__(
         self, *scripts: Step | Iterable[Step], otherwise: Callable[[Work], Iterable[Step]] | None = None
@@ -131,7 +131,7 @@ class SteeredAgent(ScriptedAgent):
         self.takes_more = True
 
     async def steer(self, work: Work, more: tuple[Draft, ...]) -> bool:
-        """Take in what was said meanwhile."""
+        """Accept messages that arrived meanwhile."""
         if not self.takes_more or work not in self.running:
             return False
         self.steered.append(more)
@@ -139,7 +139,7 @@ class SteeredAgent(ScriptedAgent):
         return True
 
     async def told(self, count: int = 1) -> tuple[Draft, ...]:
-        """Wait until it was steered so many times, and return what it was told then."""
+        """Wait until the agent was steered this many times; return the last messages."""
         return await self._changes.until(
             lambda: self.steered[count - 1] if len(self.steered) >= count else None,
             lambda: f"the agent was steered {len(self.steered)} times, not {count}",
@@ -147,21 +147,21 @@ class SteeredAgent(ScriptedAgent):
 
 
 class EchoAgent:
-    """Says what it was asked, word by word."""
+    """Repeats the question, word by word."""
 
     async def answer(self, work: Work) -> AsyncIterator[Event]:
-        """The same words again."""
+        """Repeat the question."""
         for piece in pieces(said(work)):
             yield Text(piece)
 
 
 def said(work: Work) -> str:
-    """The words that are to be answered."""
+    """Return the text to answer now."""
     return "\n".join(plain_text(draft.parts) for draft in work.asked)
 
 
 def pieces(text: str) -> list[str]:
-    """A text word by word; joined they are the text again."""
+    """Split a text into words. Joined, they are the same text."""
     found: list[str] = []
     for word in text.split(" "):
         found.append(word if not found else f" {word}")

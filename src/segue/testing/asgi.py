@@ -9,7 +9,7 @@ Application = Callable[..., Awaitable[None]]
 
 
 class Answer(Value, frozen=True):
-    """The application's answer."""
+    """The application's response."""
 
     status: int
     headers: Mapping[str, str]

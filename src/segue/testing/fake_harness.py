@@ -1,4 +1,4 @@
-"""The harness of the fake platform, whichever persona it has."""
+"""The harness of the fake platform and its personas."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,7 +17,7 @@ from segue.testing.platform import PROOF
 
 
 class FakeHarness:
-    """Lets the contracts speak on a fake platform."""
+    """Runs the contracts on a fake platform."""
 
     kinds = (Kind.DM, Kind.GROUP)
 
@@ -28,12 +28,12 @@ class FakeHarness:
         self._app: Application | None = None
 
     def adapter(self) -> Adapter:
-        """A new adapter for the account."""
+        """Return a new adapter for the account."""
         return self.platform.adapter()
 
     @asynccontextmanager
     async def deliver(self, adapter: Adapter, accept: Accept) -> AsyncIterator[None]:
-        """Inside, what people say reaches the adapter."""
+        """Deliver people's messages to the adapter inside the block."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(living(adapter, Given(accept)))
             if isinstance(adapter, TakesWebhooks):
@@ -42,50 +42,50 @@ class FakeHarness:
             yield
 
     async def chat(self, kind: Kind, who: str = "Ann") -> Address:
-        """A private chat, or a new group."""
+        """Return a private chat or a new group."""
         chat = self.platform.dm(self._person(who)) if kind is Kind.DM else self.platform.group(kind=kind)
         return chat.address
 
     async def say(self, at: Address, text: str, who: str = "Ann") -> str:
-        """A person writes."""
+        """Write a message as a person."""
         return self._person(who).says(text, self.platform.at(at)).id
 
     async def attach(self, at: Address, name: str, content: bytes, who: str = "Ann") -> str:
-        """A person sends a file."""
+        """Send a file as a person."""
         return self._person(who).attaches(name, content, self.platform.at(at)).id
 
     async def change(self, at: Address, message: str, text: str, who: str = "Ann") -> None:
-        """A person changes a message."""
+        """Edit a message as a person."""
         self._person(who).edits(self._message(at, message), text)
 
     async def quote(self, at: Address, message: str, text: str, who: str = "Ann") -> str:
-        """A person answers a message."""
+        """Answer a message as a person."""
         return self._person(who).says(text, self.platform.at(at), quoting=self._message(at, message)).id
 
     async def read(self, at: Address) -> list[Seen]:
-        """The agent's messages somewhere."""
+        """Return the agent's messages at an address."""
         return [Seen(message.id, message.text) for message in self.platform.at(at).messages if not message.by]
 
     async def read_as(self, at: Address, who: str) -> list[Seen]:
-        """The agent's messages somewhere, as far as a person is shown them."""
+        """Return the agent's messages at an address that a person can see."""
         ids = ("", *self._person(who).ids)
         return [Seen(m.id, m.text) for m in self.platform.at(at).messages if not m.by and m.only in ids]
 
     async def delete(self, at: Address, message: str, who: str = "Ann") -> None:
-        """A person takes a message back."""
+        """Delete a message as a person."""
         self._person(who).deletes(self._message(at, message))
 
     async def redeliver(self) -> None:
-        """Everything is told once more."""
+        """Deliver everything again."""
         self.platform.tells_again()
 
     async def garble(self) -> None:
-        """Bytes that are no update, properly proven."""
+        """Deliver bytes that are no update, with a valid proof."""
         for body in (b"{", b"[]", b'{"event": 7}', b"\xff\xfe"):
             self.platform.feed.put(body, wire.proof(self.platform.secret, body))
 
     async def forge(self, at: Address, text: str) -> list[int]:
-        """An update like the last real one: unproven, with a guess, and with the proof of the real one."""
+        """Deliver copies of the last update without proof, with a wrong one, and with the proof of the original."""
         if self._app is None:
             raise LookupError("Nothing is delivered to a webhook now.")
         real = self.platform.told[-1]
@@ -97,7 +97,7 @@ class FakeHarness:
         return [(await post(self._app, "/", body, {PROOF: proof} if proof else {})).status for proof in proofs]
 
     async def nowhere(self) -> Address:
-        """A chat that nobody began."""
+        """Return a chat that doesn't exist."""
         return self.platform.address("404")
 
     def _person(self, who: str) -> Someone:

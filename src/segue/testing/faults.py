@@ -1,4 +1,4 @@
-"""Faults of a platform: which, at which calls, how often."""
+"""Faults of a platform: their kind, the calls that they affect, and their number."""
 
 import asyncio
 from collections import Counter
@@ -25,7 +25,7 @@ class Call(StrEnum):
 
 
 class Fault(Enum):
-    """A fault in a call; the value says what the platform did."""
+    """A fault in a call; the value describes the platform's behaviour."""
 
     SERVER_ERROR = "answered 500 and did nothing"
     REFUSES = "answered 400 and will never do it"
@@ -36,19 +36,19 @@ class Fault(Enum):
 
 
 class RateLimit(Value, frozen=True):
-    """The platform answers 429 and says when to come again."""
+    """The platform answers 429 and says when to retry."""
 
     seconds: float | None = None
 
 
 class Slow(Value, frozen=True):
-    """The platform does what it is asked for, and answers only after a while."""
+    """The platform carries out the call and answers late."""
 
     seconds: float
 
 
 class ApiError(Exception):
-    """The error of a platform's own client library for an answer that isn't 2xx."""
+    """The error of a platform's own client library for a response other than 2xx."""
 
     def __init__(self, status: int, why: str, retry_after: float | None = None) -> None:
         super().__init__(f"{status}: {why}")
@@ -57,7 +57,7 @@ class ApiError(Exception):
 
 
 class _Plan:
-    """One fault that waits for its calls."""
+    """A fault that waits for its calls."""
 
     def __init__(self, fault: Fault | RateLimit | Slow, on: Call | None, times: int | None) -> None:
         self.fault = fault
@@ -66,7 +66,7 @@ class _Plan:
 
 
 class Faults:
-    """Counts every call and lets some of them go wrong."""
+    """Counts every call and makes some of them fail."""
 
     def __init__(self, changes: Changes) -> None:
         self.calls: Counter[Call] = Counter()
@@ -74,17 +74,20 @@ class Faults:
         self._changes = changes
 
     def plan(self, fault: Fault | RateLimit | Slow, on: Call | None, times: int | None) -> None:
-        """Let the next calls go wrong; any call if none is named, until `clear` if no number is."""
+        """Make the next calls fail.
+
+        Without a call it affects every kind of call, and without a number it lasts until `clear`.
+        """
         self._plans.append(_Plan(fault, on, times))
 
     def clear(self) -> None:
-        """Nothing goes wrong from now on, and calls that hang break off."""
+        """Remove all faults and break off hanging calls."""
         self._plans.clear()
         self._changes.tell()
 
     async def call(self, call: Call, do: Callable[[], T]) -> T:
-        """Do what is asked for, or go wrong as planned."""
-        await asyncio.sleep(0)  # a real call gives way to others, too
+        """Carry out a call, or fail as planned."""
+        await asyncio.sleep(0)  # a real call also yields to other tasks
         self.calls[call] += 1
         plan = self._take(call)
         self._changes.tell()

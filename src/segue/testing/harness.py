@@ -1,4 +1,4 @@
-"""Harnesses, which the author of an adapter gives the contracts: a platform to speak on, and the adapter for it."""
+"""Harnesses: an adapter's author writes one, so that the contracts can use the platform and the adapter."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from segue.testing.waits import Changes
 
 
 class Seen(Value, frozen=True):
-    """A message of the agent's, as a person sees it now."""
+    """A message of the agent, as a person sees it now."""
 
     message: str
     text: str
@@ -28,64 +28,67 @@ class Harness(Protocol):
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The kinds of chats that there are."""
+        """The kinds of chats on this platform."""
         ...
 
     def adapter(self) -> Adapter:
-        """A new adapter for the account, which remembers nothing of an earlier one."""
+        """Return a new adapter for the account, without any memory of an earlier one."""
         ...
 
     def deliver(self, adapter: Adapter, accept: Accept) -> AbstractAsyncContextManager[None]:
-        """Inside, what people say reaches the adapter; the end is as sudden as that of a killed process."""
+        """Deliver people's messages to the adapter inside the block.
+
+        The block ends as suddenly as a killed process.
+        """
         ...
 
     async def chat(self, kind: Kind, who: str = "Ann") -> Address:
-        """A new chat that this person is in; a private one is theirs, and may be the same each time."""
+        """Return a new chat with this person. A private chat belongs to them and may be the same each time."""
         ...
 
     async def say(self, at: Address, text: str, who: str = "Ann") -> str:
-        """A person writes; returns the message's id."""
+        """Write a message as a person; return its id."""
         ...
 
     @property
     def shelf(self) -> Shelf:
-        """The shelf on which the account's adapters keep files."""
+        """The store for the files of the account's adapters."""
         ...
 
     async def attach(self, at: Address, name: str, content: bytes, who: str = "Ann") -> str:
-        """A person sends a file; returns the message's id, or nothing where messages have no files."""
+        """Send a file as a person; return the message's id, empty where messages have no files."""
         ...
 
     async def read(self, at: Address) -> list[Seen]:
-        """The agent's messages somewhere, the oldest first."""
+        """Return the agent's messages at an address, oldest first."""
         ...
 
     async def redeliver(self) -> None:
-        """The platform delivers everything once more that it has delivered."""
+        """Deliver again everything that the platform has delivered."""
         ...
 
     async def garble(self) -> None:
-        """The platform delivers something that can't be understood."""
+        """Deliver an unreadable update."""
         ...
 
     async def nowhere(self) -> Address:
-        """An address at which the platform takes no messages."""
+        """Return an address at which the platform accepts no messages."""
         ...
 
 
 class Forges(Harness, Protocol):
-    """A harness of an adapter that others than the platform could call."""
+    """A harness of an adapter that others than the platform can call."""
 
     async def forge(self, at: Address, text: str) -> list[int]:
-        """Somebody who isn't the platform delivers a message, in each way there is; returns the answers' statuses."""
+        """Deliver a message from an impostor in every possible way; return the response statuses."""
         ...
 
 
 class Edits(Harness, Protocol):
-    """A harness of a platform on which people can change what they wrote."""
+    """A harness of a platform on which people can edit their messages."""
 
     async def change(self, at: Address, message: str, text: str, who: str = "Ann") -> None:
-        """A person changes a message."""
+        """Edit a message as a person."""
         ...
 
 
@@ -93,53 +96,53 @@ class Quotes(Harness, Protocol):
     """A harness of a platform on which people can quote a message."""
 
     async def quote(self, at: Address, message: str, text: str, who: str = "Ann") -> str:
-        """A person answers a message; returns the id of the answer."""
+        """Answer a message as a person; return the answer's id."""
         ...
 
 
 class Deletes(Harness, Protocol):
-    """A harness of a platform that tells when somebody takes back what they wrote."""
+    """A harness of a platform that reports deleted messages."""
 
     async def delete(self, at: Address, message: str, who: str = "Ann") -> None:
-        """A person deletes a message of theirs."""
+        """Delete a person's own message."""
         ...
 
 
 class Overhears(Harness, Protocol):
-    """A harness of a platform on which one person can be shown what others aren't."""
+    """A harness of a platform that can show a message to one person only."""
 
     async def read_as(self, at: Address, who: str) -> list[Seen]:
-        """All that the agent has said somewhere and this person is shown, the oldest first."""
+        """Return the agent's messages at an address that this person can see, oldest first."""
         ...
 
 
 class Bookmark:
-    """A cursor kept in memory: an account's harness has one, which outlives its adapters."""
+    """A cursor in memory. It belongs to the harness of an account and outlives the adapters."""
 
     def __init__(self, value: str = "") -> None:
         self.value = value
 
     async def read(self) -> str:
-        """The cursor that was kept last."""
+        """Return the position that was stored last."""
         return self.value
 
     async def keep(self, value: str) -> None:
-        """Keep it."""
+        """Store a position."""
         self.value = value
 
 
 class Chest:
-    """A locker in memory: an account's harness has one, which outlives its adapters."""
+    """A locker in memory. It belongs to the harness of an account and outlives the adapters."""
 
     def __init__(self) -> None:
         self.things: dict[str, Thing] = {}
 
     async def read(self, beginning: str = "") -> dict[str, Thing]:
-        """All things whose names begin so."""
+        """Return all entries whose names begin so."""
         return {name: thing for name, thing in self.things.items() if name.startswith(beginning)}
 
     async def keep(self, things: Mapping[str, Thing]) -> None:
-        """Change things, all or none."""
+        """Change all of these entries or none."""
         for name, thing in things.items():
             if self.things.get(name, Thing("")).version != thing.version:
                 raise Outdated(name)
@@ -150,7 +153,7 @@ class Chest:
 
 
 class Given:
-    """An intake in memory: `Given(inbox.accept)` is what `adapter.run` wants."""
+    """An intake in memory: pass `Given(inbox.accept)` to `adapter.run`."""
 
     def __init__(
         self, accept: Accept, cursor: Cursor | None = None, commands: Sequence[Spec] = (), line: str = ""
@@ -167,18 +170,18 @@ class Given:
         return await self._accept(arrived)
 
     def connected(self) -> None:
-        """The platform answers."""
+        """Note that the platform answers."""
         self._well = True
         self._changes.tell()
 
     async def is_well(self) -> None:
-        """Wait until the adapter has said that it is connected."""
+        """Wait until the adapter has reported a connection."""
         await self._changes.until(lambda: self._well or None, lambda: "the adapter never said that it is connected")
 
 
 @asynccontextmanager
 async def living(adapter: Adapter, intake: Intake) -> AsyncIterator[None]:
-    """Run an adapter as the gateway does: what breaks is made again."""
+    """Run an adapter as the gateway does: restart it after errors."""
 
     async def live() -> None:
         while True:

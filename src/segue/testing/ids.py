@@ -1,4 +1,4 @@
-"""The ids that a fake platform gives, by patterns: each platform has its own look, and its own traps."""
+"""The ids of a fake platform, by patterns, since each real platform has a format of its own."""
 
 import itertools
 from collections import Counter
@@ -20,11 +20,12 @@ class Noun(Enum):
 
 
 Patterns = Mapping[Noun, tuple[str, ...]]
-"""For each noun the patterns of its ids; more than one means that all of them name the same thing.
+"""For each noun the patterns of its ids; several patterns give several ids of one thing.
 
-A pattern is a format string over `n`, a number that never comes twice, `here`, one that each chat counts for itself,
-`seconds`, the time, and `message`, the id of the message that is told. A private chat without a pattern goes by its
-person's ids, a thread without one by the message that it hangs on.
+A pattern is a format string over `n` (a unique number), `here` (a number counted for each chat), `seconds` (the time)
+and `message` (the id of the reported message).
+
+A private chat without a pattern has its person's ids. A thread without one has the id of the message that it hangs on.
 """
 
 PLAIN: Patterns = {
@@ -37,7 +38,7 @@ PLAIN: Patterns = {
 
 
 class NewIds:
-    """Makes ids by patterns."""
+    """Makes ids from patterns."""
 
     def __init__(self, patterns: Patterns, clock: Clock) -> None:
         self._patterns = patterns
@@ -46,7 +47,7 @@ class NewIds:
         self._here: Counter[str] = Counter()
 
     def make(self, noun: Noun, chat: str = "", message: str = "") -> tuple[str, ...]:
-        """New ids for a noun; none if it goes by another's."""
+        """Return new ids for a noun; none if it uses another noun's ids."""
         self._here[chat] += 1
         n, here, seconds = next(self._numbers), self._here[chat], int(self._clock())
         patterns = self._patterns.get(noun, ())

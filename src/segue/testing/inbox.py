@@ -1,4 +1,4 @@
-"""An inbox and a shelf of files in memory, which do what the gateway's do on disk."""
+"""An inbox and a file store in memory. They behave like the gateway's on disk."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -10,25 +10,28 @@ from segue.testing.waits import Changes
 
 
 class Inbox:
-    """Takes arrivals in, each once; `inbox.accept` is what an adapter is given."""
+    """Accepts each arrival once; pass `inbox.accept` to an adapter."""
 
     def __init__(self) -> None:
         self.arrivals: list[Arrival] = []
-        """The new ones."""
+        """Arrivals that are new."""
         self.duplicates: list[Arrival] = []
         self.letters: list[Letter] = []
         self.reports: list[StatusReport] = []
         self.refusals = 0
-        """The number of next calls that find the store unable."""
+        """The number of next calls that fail with a `StoreError`."""
         self.strangers: set[str] = set()
-        """The names of those who may not speak."""
+        """The names of people who aren't admitted."""
         self.refused: list[Arrival] = []
-        """Messages of strangers, as they were told before anything of them was fetched."""
+        """The messages of strangers, whose files weren't fetched."""
         self._seen: set[str] = set()
         self._changes = Changes()
 
     async def accept(self, arrived: Arrived) -> Accepted:
-        """Keep it; a redelivery is told by any of its keys, and only what is new and let in is fetched."""
+        """Store an arrival.
+
+        Any of its keys identifies a duplicate. Files are fetched only for a new arrival of an admitted person.
+        """
         if self.refusals:
             self.refusals -= 1
             raise StoreError("There is no room on the disk.")
@@ -58,22 +61,22 @@ class Inbox:
 
     @property
     def said(self) -> list[Arrival]:
-        """The messages; what only tells of a place isn't one."""
+        """The messages, without updates that only name a place."""
         return [arrival for arrival in self.arrivals if arrival.heard.parts]
 
     @property
     def texts(self) -> list[str]:
-        """The words of the messages, in the order in which they came."""
+        """The texts of the messages, in the order in which they arrived."""
         return [plain_text(arrival.heard.parts) for arrival in self.said]
 
     async def refuses(self) -> Arrival:
-        """Wait for something that a stranger says."""
+        """Wait for a stranger's message."""
         return await self._changes.until(
             lambda: self.refused[-1] if self.refused else None, lambda: "nothing of a stranger's was told"
         )
 
     async def gets(self, text: str) -> Arrival:
-        """Wait for the newest arrival with these words."""
+        """Wait for the newest arrival with this text."""
         return await self._changes.until(
             lambda: next((a for a in reversed(self.arrivals) if plain_text(a.heard.parts) == text), None),
             lambda: f"{text!r} never arrived; there are {self.texts!r}",
@@ -81,25 +84,25 @@ class Inbox:
 
 
 class Shelf:
-    """Keeps files for as long as a test runs."""
+    """Stores files for the length of a test."""
 
     def __init__(self) -> None:
         self.kept: dict[str, bytes] = {}
         """The content of each file, by its path."""
 
     async def keep(self, name: str, media: str, chunks: AsyncIterator[bytes]) -> File:
-        """Keep what comes."""
+        """Store a file."""
         content = b"".join([chunk async for chunk in chunks])
         where = f"files/{hashlib.sha256(content).hexdigest()}"
         self.kept[where] = content
         return File(name, media, where, len(content))
 
     async def read(self, file: File) -> bytes:
-        """The content of a file that was kept."""
+        """Return the content of a stored file."""
         if file.where not in self.kept:
             raise Invalid("file", f"{file.name} isn't one that is kept here", "Keep it first.")
         return self.kept[file.where]
 
     async def stream(self, file: File) -> AsyncIterator[bytes]:
-        """The same, in one piece."""
+        """Stream the content of a stored file, in one piece."""
         yield await self.read(file)

@@ -1,6 +1,6 @@
-"""The fake platform in the shape of each platform that people use: its ids, its threads, its limits, its class.
+"""The fake platform in the shape of real platforms: their ids, threads, limits and class of sending.
 
-A persona is a platform and the adapter for it; the adapter has the abilities of that platform and no others.
+A persona is a platform and its adapter. The adapter has exactly the abilities of the real platform.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ from segue.testing.wire import Update
 
 
 class WhatsAppAdapter(Called, Typing):
-    """Flat chats by webhook; nothing can be edited or looked up, so a resend may double."""
+    """Flat chats by webhook. Messages can't be edited or looked up, so a resend may duplicate."""
 
 
 class WhatsApp(Platform):
-    """Like WhatsApp's Cloud API: two ids a person, either of which may be missing, and a chat goes by its person's."""
+    """Like WhatsApp's Cloud API: a person has two ids, of which one may be missing. A chat has its person's ids."""
 
     name = "whatsapp"
     ids: ClassVar[Patterns] = {
@@ -46,18 +46,18 @@ class WhatsApp(Platform):
     }
 
     def adapter(self) -> WhatsAppAdapter:
-        """A new adapter for the account."""
+        """Return a new adapter for the account."""
         return WhatsAppAdapter(self)
 
 
 class SignalAdapter(Polling, Typing):
-    """Flat chats by polling; nothing can be looked up, so a resend may double."""
+    """Flat chats by polling. Messages can't be looked up, so a resend may duplicate."""
 
     connection = Connection.ONE
 
 
 class Signal(Platform):
-    """Like Signal: a person is a UUID and a number, a message is its time, a group has a second id."""
+    """Like Signal: a person has a UUID and a number, a message's id is its time, a group has a second id."""
 
     name = "signal"
     ids: ClassVar[Patterns] = {
@@ -70,22 +70,25 @@ class Signal(Platform):
     longest = 2000
 
     def adapter(self) -> SignalAdapter:
-        """A new adapter for the account."""
+        """Return a new adapter for the account."""
         return SignalAdapter(self)
 
 
 class SlackAdapter(Polling, Threading, Editing, Finding, Whispering):
-    """Threads that hang on a message, messages for one person; in doubt it looks whether a message is there."""
+    """Threads that hang on a message, and messages for one person.
+
+    After a doubtful attempt it looks for the message.
+    """
 
     sending = Sending.READ_BACK
 
     def mention(self, user: str) -> str:
-        """Somebody by their id."""
+        """Return a mention of a person by id."""
         return f"<@{user}>"
 
 
 class Slack(Platform):
-    """Like Slack: ids are times with a dot, a reply is a thread, a mention is told twice, long texts are cut."""
+    """Like Slack: ids are decimal times, replies are threads, mentions arrive twice, and long texts are cut."""
 
     name = "slack"
     space = "T024BE7LD"
@@ -101,48 +104,48 @@ class Slack(Platform):
     longest = 40_000
 
     def adapter(self) -> SlackAdapter:
-        """A new adapter for the account."""
+        """Return a new adapter for the account."""
         return SlackAdapter(self)
 
     def hears(self, by: Someone, chat: Chat, text: str, quoting: Message | None, to: To) -> Message:
-        """Somebody writes; to answer a message is to write in its thread."""
+        """Write as a person; an answer to a message goes to its thread."""
         if quoting is not None:
             chat = chat.within(quoting.thread or quoting.id)
         return super().hears(by, chat, text, None, to)
 
     def tellings(self, update: Update) -> Sequence[Update]:
-        """A mention comes as a mention and as a message."""
+        """Return a mention twice: as a mention and as a message."""
         if not update.mentions:
             return [update]
         return [update, msgspec.structs.replace(update, event=f"{update.event}M")]
 
     def fitting(self, text: str) -> str:
-        """Too long a text is cut without a word."""
+        """Cut a text that is too long, without an error."""
         return super().fitting(text[: self.longest])
 
 
 class DiscordAdapter(Looking, Polling, Threading, Editing, Typing):
-    """Threads that are channels of their own; a nonce keeps a resend from doubling for a few minutes."""
+    """Threads that are channels of their own. A nonce prevents duplicates for a few minutes."""
 
     sending = Sending.KEYED
     connection = Connection.ONE
 
     async def place(self, update: Update) -> Place:
-        """Where an update comes from; the channel around a thread is known from when the thread was opened."""
+        """Return the place of an update. The channel of a thread is known since the thread was opened."""
         place = await super().place(update)
         around = self.there.ledger.parent(update.thread)
         return msgspec.structs.replace(place, parent=self.there.address(around)) if around else place
 
     def mention(self, user: str) -> str:
-        """Somebody by their id."""
+        """Return a mention of a person by id."""
         return f"<@{user}>"
 
 
 class Discord(Platform):
-    """Like Discord: everything is a number, and what is written in a thread comes from the thread's own channel id.
+    """Like Discord: ids are numbers, and a message in a thread has the thread's own channel id.
 
-    An update doesn't name the channel around the thread. So a thread's address has the thread's id as chat and as
-    thread, which is all that a reply and the opening of a thread have in common; its place tells the channel.
+    An update doesn't name the thread's channel. So a thread's address has the thread's id as chat and as thread:
+    updates and the opening of a thread share only that id. The thread's place names the channel.
     """
 
     name = "discord"
@@ -153,7 +156,7 @@ class Discord(Platform):
     keys_last = 300.0
 
     def adapter(self) -> DiscordAdapter:
-        """A new adapter for the account."""
+        """Return a new adapter for the account."""
         return DiscordAdapter(self)
 
     def opens(self, chat: Chat, title: str, by: Someone | None, key: str = "") -> str:
@@ -163,17 +166,17 @@ class Discord(Platform):
         return super().opens(chat, title, by, key)
 
     def address(self, chat: str, thread: str = "") -> Address:
-        """In a thread, the thread's id is the chat's."""
+        """Return an address. In a thread, its chat is the thread's id."""
         return super().address(thread or chat, thread)
 
     def spot(self, address: Address) -> tuple[str, str]:
-        """The channel around a thread is looked up."""
+        """Return the chat and thread of an address, after looking up a thread's channel."""
         parent = self.ledger.parent(address.thread)
         return (parent, address.thread) if parent else super().spot(address)
 
 
 class TelegramAdapter(Polling, Threading, Editing, Recognizing, Typing):
-    """Topics; nothing is keyed or can be looked up, so a message is a placeholder that is edited."""
+    """Topics. Messages have no keys and can't be looked up, so a placeholder is sent and then edited."""
 
     sending = Sending.EDIT
     connection = Connection.ONE
@@ -183,16 +186,16 @@ class TelegramAdapter(Polling, Threading, Editing, Recognizing, Typing):
         self._opened: dict[str, Address] = {}
 
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
-        """Open a topic; only this adapter remembers which key it was for."""
+        """Open a topic. Only this adapter remembers its key."""
         if key not in self._opened:
             self._opened[key] = await super().open_thread(parent, title, "")
         return self._opened[key]
 
 
 class Telegram(Platform):
-    """Like Telegram: each chat counts its messages for itself, groups are negative, and topics are everywhere.
+    """Like Telegram: each chat counts its own messages, groups have negative ids, and every chat has topics.
 
-    What is written in a forum's General topic names no topic.
+    A message in a forum's General topic names no topic.
     """
 
     name = "telegram"
@@ -208,18 +211,18 @@ class Telegram(Platform):
     count = utf16
 
     def adapter(self) -> TelegramAdapter:
-        """A new adapter for the account."""
+        """Return a new adapter for the account."""
         return TelegramAdapter(self)
 
 
 class MatrixAdapter(Polling, Threading, Editing, Typing):
-    """Threads that hang on an event; a transaction id keeps a resend from doubling."""
+    """Threads that hang on an event. A transaction id prevents duplicates."""
 
     sending = Sending.KEYED
     connection = Connection.ONE
 
     async def address(self, update: Update) -> Address:
-        """The address of an update; an edit doesn't say its thread, so the edited message is looked at."""
+        """Return the address of an update. An edit doesn't name its thread, so the edited message is looked up."""
         if not update.edits:
             return await super().address(update)
         try:
@@ -233,12 +236,12 @@ class MatrixAdapter(Polling, Threading, Editing, Typing):
         return self.there.address(edited.chat, edited.thread)
 
     def mention(self, user: str) -> str:
-        """Somebody by their id."""
+        """Return a mention of a person by id."""
         return user
 
 
 class Matrix(Platform):
-    """Like Matrix: ids with a colon, or two where the homeserver has a port, or none; an edit is an event itself."""
+    """Like Matrix: ids have one colon, two with a port, or none. An edit is an event of its own."""
 
     name = "matrix"
     space = "example.org:8448"
@@ -256,11 +259,11 @@ class Matrix(Platform):
     keys_last = float("inf")
 
     def adapter(self) -> MatrixAdapter:
-        """A new adapter for the account."""
+        """Return a new adapter for the account."""
         return MatrixAdapter(self)
 
     def tellings(self, update: Update) -> Sequence[Update]:
-        """An edit or a deletion has an id of its own and names nothing but the event that it is about."""
+        """Return the update. An edit or deletion has its own id and names only the event that it concerns."""
         if not (update.edits or update.deletes):
             return [update]
         [own] = self.new.make(Noun.MESSAGE)
@@ -268,17 +271,17 @@ class Matrix(Platform):
 
 
 class FeishuAdapter(Looking, Called, Threading, Editing):
-    """Threads that hang on a message and have an id of their own; a key keeps a resend from doubling for an hour."""
+    """Threads that hang on a message and have ids of their own. A key prevents duplicates for an hour."""
 
     sending = Sending.KEYED
 
     def mention(self, user: str) -> str:
-        """Somebody by their id."""
+        """Return a mention of a person by id."""
         return f'<at user_id="{user}"></at>'
 
 
 class Feishu(Platform):
-    """Like Feishu: a message is told by webhook, under the event's id and its own."""
+    """Like Feishu: webhooks report a message by the event's id and its own."""
 
     name = "feishu"
     ids: ClassVar[Patterns] = {
@@ -296,7 +299,7 @@ class Feishu(Platform):
     keys_last = 3600.0
 
     def adapter(self) -> FeishuAdapter:
-        """A new adapter for the account."""
+        """Return a new adapter for the account."""
         return FeishuAdapter(self)
 
 

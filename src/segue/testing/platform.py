@@ -1,8 +1,8 @@
-"""A whole chat platform in memory: people, chats, threads, messages, and an account that an adapter speaks for.
+"""A whole chat platform in memory: people, chats, threads, messages, and an adapter's account.
 
-It tells the account of everything that is written, its own messages too, until that is acknowledged; it takes what the
-account sends; and it misbehaves when told to. A persona is a subclass: how ids look, where threads are, what a text may
-be.
+It delivers every message to the account, including the account's own, until that is acknowledged. It accepts the
+messages that the account sends, and fails on demand. A subclass is a persona: it defines ids, threads and the limits of
+texts.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ from segue.testing.waits import Changes
 from segue.testing.wire import Feed, Update, Writer
 
 PROOF = "x-fake-proof"
-"""The header with which the platform proves that a webhook call is its own."""
+"""The header in which the platform proves that a webhook call is its own."""
 
 
 class Threads(Enum):
-    """The place of threads on a platform."""
+    """How a platform has threads."""
 
     NONE = "there are none"
     ANCHORED = "a thread hangs on a message"
@@ -39,19 +39,19 @@ class Threads(Enum):
 
 
 class Platform:
-    """One platform, seen by one account; a persona says in what it differs."""
+    """A platform as one account sees it. Personas are subclasses."""
 
     name = "fake"
     space = ""
     ids: ClassVar[Patterns] = PLAIN
     threads = Threads.NONE
     longest = 4096
-    """The longest text, as the platform counts it."""
+    """The longest text, in the platform's own unit."""
     count: ClassVar[Callable[[str], int]] = len
     tells_deletions = False
-    """It says that somebody took a message back, and who."""
+    """Whether it reports deleted messages and who deleted them."""
     keys_last = 0.0
-    """Seconds for which the same key gives the same message."""
+    """How long a repeated key returns the first message, in seconds."""
 
     def __init__(self, account: str = "main", clock: Clock = time.time) -> None:
         self.account = account
@@ -62,52 +62,55 @@ class Platform:
         self.feed = Feed(self.changes)
         self.ledger = Ledger()
         self.typed: list[Address] = []
-        """The addresses at which the agent was seen writing."""
+        """The addresses at which the agent showed a typing indicator."""
         self.told: list[bytes] = []
-        """Every body that was ever told."""
+        """The body of every update so far."""
         self.chats: dict[str, Chat] = {}
         self.files: dict[str, bytes] = {}
         """Files that people sent, by id."""
         self.shelf = Shelf()
-        """The files that its adapters keep."""
+        """The files that its adapters stored."""
         self.new = NewIds(self.ids, clock)
 
-    # What a test does
+    # Actions of a test
 
     def person(self, name: str) -> Someone:
-        """Somebody new."""
+        """Add a person."""
         return Someone(self, name, self.new.make(Noun.PERSON))
 
     def dm(self, of: Someone) -> Chat:
-        """The private chat of somebody with the agent."""
+        """Return a person's private chat with the agent."""
         known = next((chat for chat in self.chats.values() if chat.of is of), None)
         return known or self._begin(Chat(self, self.new.make(Noun.DM) or of.ids, Kind.DM, of.name, of))
 
     def group(self, name: str = "lobby", kind: Kind = Kind.GROUP) -> Chat:
-        """A new chat of several people."""
+        """Add a chat of several people."""
         return self._begin(Chat(self, self.new.make(Noun.GROUP), kind, name))
 
     def at(self, address: Address) -> Chat:
-        """The chat or thread that an address leads to."""
+        """Return the chat or thread at an address."""
         chat, thread = self.spot(address)
         return self.chats[chat].within(thread) if thread else self.chats[chat]
 
     def misbehaves(self, fault: Fault | RateLimit | Slow, on: Call | None = Call.SEND, times: int | None = 1) -> None:
-        """Let the next calls go wrong: all kinds of calls if `on` is None, until it recovers if `times` is."""
+        """Make the next calls fail.
+
+        If `on` is None, all kinds of calls fail; if `times` is None, they fail until `recovers`.
+        """
         self.faults.plan(fault, on, times)
 
     def goes_down(self) -> None:
-        """Nothing gets in or out until it recovers."""
+        """Block all traffic until `recovers`."""
         self.feed.open = False
         self.faults.plan(Fault.UNREACHABLE, None, None)
 
     def recovers(self) -> None:
-        """All is well again; calls that hang break off."""
+        """Remove all faults, and break off hanging calls."""
         self.feed.open = True
         self.faults.clear()
 
     async def called(self, call: Call, times: int = 1) -> None:
-        """Wait until the account has made a call so many times."""
+        """Wait until the account has made a call this many times."""
         calls = self.faults.calls
         await self.changes.until(
             lambda: True if calls[call] >= times else None,
@@ -115,20 +118,20 @@ class Platform:
         )
 
     async def settles(self) -> None:
-        """Wait until everything told was acknowledged."""
+        """Wait until every update is acknowledged."""
         await self.changes.until(
             lambda: None if self.feed.unacknowledged else True,
             lambda: f"{self.feed.unacknowledged} updates were never acknowledged",
         )
 
     def tells_again(self) -> None:
-        """Tell everything that was ever told once more, acknowledged or not."""
+        """Deliver every update again, acknowledged or not."""
         for body in self.told:
             self.feed.put(body, wire.proof(self.secret, body))
 
     @asynccontextmanager
     async def calling(self, app: Application, path: str = "/") -> AsyncIterator[None]:
-        """Deliver to a webhook while inside: each update again until the answer isn't 5xx."""
+        """Deliver to a webhook inside the block. An update is repeated until its response isn't 5xx."""
         delivering = asyncio.create_task(self._deliver(app, path))
         try:
             yield
@@ -138,7 +141,7 @@ class Platform:
 
     @asynccontextmanager
     async def reaching(self, webhooks: Iterable[tuple[str, Application]]) -> AsyncIterator[None]:
-        """Deliver to a gateway while inside, if it has a webhook for this account; one that fetches needs none."""
+        """Deliver to a gateway inside the block, if this account has a webhook. A polling adapter needs none."""
         async with AsyncExitStack() as stack:
             for path, app in webhooks:
                 if path == f"/in/{self.name}/{self.account}":
@@ -153,18 +156,18 @@ class Platform:
                 pause = min(2 * pause, 0.1)
             self.feed.acknowledge(parcel)
 
-    # What a persona decides
+    # Rules that personas override
 
     def tellings(self, update: Update) -> Sequence[Update]:
-        """The updates that the account gets of one."""
+        """Return the updates that the account receives for one event."""
         return [update]
 
     def fits(self, text: str) -> bool:
-        """Whether it takes a text as one message."""
+        """Return whether a text fits into one message."""
         return type(self).count(text) <= self.longest
 
     def fitting(self, text: str) -> str:
-        """The text as it is sent; an empty one and too long a one are refused."""
+        """Return the text as it is sent; refuse an empty or too long one."""
         if not text.strip():
             raise ApiError(400, "the text is empty")
         if not self.fits(text):
@@ -172,11 +175,11 @@ class Platform:
         return text
 
     def address(self, chat: str, thread: str = "") -> Address:
-        """The address of a spot, as adapters form it."""
+        """Return the address of a chat or thread, as adapters write it."""
         return Address(self.name, self.account, self.space, chat, thread)
 
     def spot(self, address: Address) -> tuple[str, str]:
-        """The chat and thread behind an address."""
+        """Return the chat and thread of an address."""
         chat = next((chat.id for chat in self.chats.values() if address.chat in chat.ids), None)
         if chat is None:
             raise ApiError(404, f"no chat {address.chat!r}")
@@ -185,14 +188,14 @@ class Platform:
             raise ApiError(404, f"no thread {address.thread!r} in chat {chat!r}")
         return chat, address.thread
 
-    # What happens on the platform
+    # Events on the platform
 
     def hears(self, by: Someone, chat: Chat, text: str, quoting: Message | None, to: To) -> Message:
-        """Somebody writes."""
+        """Write as a person."""
         return self._write(chat.id, chat.thread, text, by, quotes=quoting.id if quoting else "", to=to)
 
     def gets_file(self, by: Someone, chat: Chat, name: str, content: bytes, text: str, to: To) -> Message:
-        """Somebody sends a file."""
+        """Send a file as a person."""
         id = f"file-{len(self.files)}"
         self.files[id] = content
         [message] = self.new.make(Noun.MESSAGE, chat.id)
@@ -200,7 +203,10 @@ class Platform:
         return self._add(Message(message, chat.id, chat.thread, by.name, text, self.clock(), files=(file,)), by, to)
 
     def sends(self, address: Address, text: str, key: str, only: str = "") -> Message:
-        """The agent writes, perhaps to one person only; while keys last, the same key gives the same message."""
+        """Send as the agent, to everybody or one person.
+
+        While keys last, a repeated key returns the first message.
+        """
         chat, thread = self.spot(address)
         known = self.ledger.keyed(key)
         if known is not None and self.clock() - known.at < self.keys_last:
@@ -208,14 +214,14 @@ class Platform:
         return self._write(chat, thread, self.fitting(text), None, key, only=only)
 
     def rewrites(self, message: Message, text: str, by: Someone | None) -> Message:
-        """Somebody, or the agent, changes a message of theirs."""
+        """Edit a message as its author, who may be the agent."""
         changed = self.ledger.change(message, self.fitting(text))
         self.changes.tell()
         self._tell(changed, by, To.EVERYONE, edits=message.id)
         return changed
 
     def takes_back(self, message: Message, by: Someone) -> None:
-        """Somebody deletes a message of theirs."""
+        """Delete a message as its author."""
         self.ledger.remove(message)
         self.changes.tell()
         if self.tells_deletions:
@@ -223,7 +229,7 @@ class Platform:
             self._tell(gone, by, To.EVERYONE, deletes=message.id)
 
     def opens(self, chat: Chat, title: str, by: Someone | None, key: str = "") -> str:
-        """Somebody, or the agent, opens a thread; returns its id."""
+        """Open a thread as a person or the agent; return its id."""
         if self.threads is Threads.NONE:
             raise ApiError(400, "there are no threads here")
         root = self._write(chat.id, "", title, by, key) if self.threads is Threads.ANCHORED else None
@@ -259,7 +265,7 @@ class Platform:
 
     def _tell(self, message: Message, by: Someone | None, to: To, edits: str = "", deletes: str = "") -> None:
         chat = self.chats[message.chat]
-        # A private chat that goes by its person's ids is told by those that the person shows.
+        # A private chat without ids of its own has the ids that its person shows.
         known, *aliases = chat.of.shown if chat.of and chat.of.ids == chat.ids else chat.ids
         address = self.address(known, message.thread)
         [event] = self.new.make(Noun.EVENT, message=message.id)
@@ -290,10 +296,10 @@ class Platform:
 
 
 def utf16(text: str) -> int:
-    """The UTF-16 units of a text."""
+    """Return the length of a text in UTF-16 units."""
     return len(text.encode("utf-16-le")) // 2
 
 
 def utf8(text: str) -> int:
-    """The bytes of a text."""
+    """Return the length of a text in bytes."""
     return len(text.encode())

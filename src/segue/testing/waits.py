@@ -1,4 +1,4 @@
-"""Waits that end by a change and never by a timer, and a clock that only the test moves."""
+"""Waits that end with a change and never with a timer, and a clock that only the test moves."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,28 +9,28 @@ from segue.core.values import Moment
 T = TypeVar("T")
 
 PATIENCE = 60.0
-"""Seconds after which a test is told what never came; no test that passes waits for them."""
+"""Seconds until a failing test gives up. A passing test never waits that long."""
 
 
 class NeverCame(AssertionError):
-    """The event that a test waited for didn't happen."""
+    """An event that a test waited for didn't happen."""
 
 
 class Changes:
-    """Wakes those who wait whenever something may have become so."""
+    """Wakes waiting tasks after every change."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
 
     def tell(self) -> None:
-        """Something changed: everyone who waits looks again."""
+        """Report a change: all waiting tasks check again."""
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             if not one.done():
                 one.set_result(None)
 
     async def next(self) -> None:
-        """Wait for the next change, for as long as it takes."""
+        """Wait for the next change, without a time limit."""
         await self._change()
 
     def _change(self) -> asyncio.Future[None]:
@@ -39,7 +39,7 @@ class Changes:
         return one
 
     async def until(self, look: Callable[[], T | None], missing: Callable[[], str]) -> T:
-        """Wait until there is something to see; `missing` says what there was instead."""
+        """Wait until `look` returns a value; `missing` describes the state for the error."""
         try:
             async with asyncio.timeout(PATIENCE):
                 while (found := look()) is None:
@@ -49,7 +49,7 @@ class Changes:
             raise NeverCame(missing()) from None
 
     async def until_so(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
-        """The same where looking takes a while: what changes meanwhile is looked at again."""
+        """Wait until `so` returns true. A change during a check causes another check."""
         try:
             async with asyncio.timeout(PATIENCE):
                 while True:
@@ -62,16 +62,16 @@ class Changes:
 
 
 class HandClock:
-    """A clock that stands still until it is moved; it serves wherever Segue takes a clock."""
+    """A clock that only the test moves. It fits wherever Segue takes a clock."""
 
     def __init__(self, now: Moment = 1_750_000_000.0) -> None:
         self.now = now
 
     def __call__(self) -> Moment:
-        """The time that it shows."""
+        """Return the clock's time."""
         return self.now
 
     def passes(self, seconds: float) -> Moment:
-        """Let time pass; back in time too, if negative, as clocks that are set do."""
+        """Move the clock, backward if negative, like a clock that is corrected."""
         self.now += seconds
         return self.now

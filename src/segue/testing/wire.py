@@ -1,4 +1,4 @@
-"""Updates that the fake platform sends, and the feed that tells each of them until it is acknowledged."""
+"""The updates of the fake platform, and the feed that delivers each until it is acknowledged."""
 
 import hashlib
 import hmac
@@ -13,20 +13,20 @@ from segue.testing.waits import Changes
 
 
 class Writer(Value, frozen=True):
-    """The writer of a message, as the platform tells it."""
+    """The author of a message, as the platform reports it."""
 
     id: str
     name: str = ""
     aliases: tuple[str, ...] = ()
     agent: bool = False
-    """It is the account's own message, told back to it."""
+    """Whether it is the account's own message."""
 
 
 class Update(Value, frozen=True):
-    """The platform tells that a message was written or changed."""
+    """A report of a new or changed message."""
 
     event: str
-    """The id of this telling."""
+    """The id of this report."""
     message: str
     chat: str
     kind: Kind
@@ -42,7 +42,7 @@ class Update(Value, frozen=True):
     edits: str = ""
     mentions: bool = False
     deletes: str = ""
-    """The message that its writer took back; then there are no words."""
+    """The message that its author deleted; the update then has no text."""
     files: tuple[Attached, ...] = ()
 
 
@@ -51,22 +51,22 @@ _decoder = msgspec.json.Decoder(Update)
 
 
 def encode(update: Update) -> bytes:
-    """An update as it travels."""
+    """Encode an update for the wire."""
     return _encoder.encode(update)
 
 
 def decode(body: bytes) -> Update:
-    """The update that travelled; raises `msgspec.DecodeError` for anything else."""
+    """Decode an update; raise `msgspec.DecodeError` for anything else."""
     return _decoder.decode(body)
 
 
 def proof(secret: str, body: bytes) -> str:
-    """The proof beside a body, which only somebody who knows the secret can write."""
+    """Return the proof for a body. Only the holder of the secret can make it."""
     return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
 class Parcel(Value, frozen=True):
-    """One thing told: its place in the order, the raw body, and the proof of who sent it."""
+    """One delivery: its number, the raw body, and the sender's proof."""
 
     number: int
     body: bytes
@@ -74,7 +74,7 @@ class Parcel(Value, frozen=True):
 
 
 class Feed:
-    """Parcels that nobody has acknowledged yet."""
+    """Deliveries that aren't acknowledged yet."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
@@ -83,23 +83,23 @@ class Feed:
         self.open = True
 
     def put(self, body: bytes, proof: str) -> None:
-        """Something new to tell, or something old once more."""
+        """Add a new delivery or repeat an old one."""
         self._told += 1
         self._waiting[self._told] = Parcel(self._told, body, proof)
         self._changes.tell()
 
     def acknowledge(self, parcel: Parcel) -> None:
-        """It may be forgotten."""
+        """Remove a delivery."""
         self._waiting.pop(parcel.number, None)
         self._changes.tell()
 
     @property
     def unacknowledged(self) -> int:
-        """The number of parcels that the next connection would be told again."""
+        """The number of deliveries that the next connection would receive again."""
         return len(self._waiting)
 
     async def parcels(self) -> AsyncIterator[Parcel]:
-        """A connection: all that waits, the oldest first, then what comes."""
+        """Yield the waiting deliveries, oldest first, then new ones."""
         last = 0
         while True:
             number = next((n for n in self._waiting if n > last), None) if self.open else None

@@ -1,4 +1,4 @@
-"""The contracts of adapters and agents, as pytest classes: a test file subclasses what fits and gives a fixture.
+"""The contracts of adapters and agents, as pytest classes: subclass those that fit, and override the fixture.
 
 class TestMine(ThreadContract, EditContract):
     @pytest.fixture

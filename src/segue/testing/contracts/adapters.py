@@ -1,4 +1,4 @@
-"""The contracts of every adapter, and of those that can do more."""
+"""The contracts of every adapter and of optional abilities."""
 
 from itertools import product
 from typing import ClassVar
@@ -26,12 +26,12 @@ from segue.testing.inbox import Inbox
 _TITLES = ("Plans", "a/b:c%2F", "…", "Zoë 👩‍💻\u202e", "#2", "x" * 90)
 _GROWING = (("", ("reading",)), ("Once", ()), ("Once upon", ("reading", "writing")), ("Once upon a", ()))
 _FINAL = ("Once upon a time", "Something else")
-"""What a reply that grows comes to: more of the same, or not."""
+"""The final texts of a growing reply: one continues it, the other replaces it."""
 _RULES = [Rules(groups, threads) for groups, threads in product(Sharing, Sharing)]
 
 
 class AdapterContract(ArrivalContract, SendingContract):
-    """For every adapter."""
+    """The contract of every adapter."""
 
 
 class ThreadContract(AdapterContract):
@@ -51,7 +51,8 @@ class ThreadContract(AdapterContract):
                     assert reply.place.address == opened
                     assert reply.place.around == parent, "nobody would know which chat the thread belongs to"
                     for rules in _RULES:
-                        # A handoff binds the lane of what was opened: whoever answers there must be in it.
+                        # A handoff binds the lane of the opened thread, so a person who answers there must be in that
+                        # lane.
                         there = lane_of(Place(opened, reply.place.kind, opened=True), "p", rules)
                         assert lane_of(Place(reply.place.address, reply.place.kind, opened=True), "p", rules) == there
                         assert there != lane_of(Place(parent, reply.place.kind), "p", rules)
@@ -130,7 +131,7 @@ class EditContract(AdapterContract):
 
 
 class StepContract(EditContract):
-    """For adapters that show in a form of their own how a reply grows."""
+    """For adapters that show the progress of a reply in a form of their own."""
 
     ability: ClassVar[type | None] = ShowsSteps
 
@@ -151,7 +152,7 @@ class StepContract(EditContract):
                     if not await adapter.grow(begun.with_text(text), steps):
                         await adapter.edit(begun.with_text(text or "(reading …)"))
                 await adapter.edit(replace(begun, text=final, attempt=1))
-                # And once more, by whoever comes next, for a crash between the call and its record.
+                # Repeat it from the next replica, as after a crash between the call and its record.
                 again = harness.adapter()
                 assert isinstance(again, EditsMessages)
                 await again.edit(replace(begun, text=final, attempt=2, doubtful=1))
@@ -160,7 +161,7 @@ class StepContract(EditContract):
 
 
 class TypingContract(AdapterContract):
-    """For adapters that show that somebody writes."""
+    """For adapters that show a typing indicator."""
 
     ability: ClassVar[type | None] = ShowsTyping
 
@@ -175,7 +176,7 @@ class TypingContract(AdapterContract):
 
 
 class WebhookContract(AdapterContract):
-    """For adapters that the platform calls: nobody else gets in."""
+    """For adapters that the platform calls. They refuse calls from anybody else."""
 
     ability: ClassVar[type | None] = TakesWebhooks
 
@@ -195,7 +196,7 @@ class WebhookContract(AdapterContract):
 
 
 class ChangeContract(AdapterContract):
-    """For platforms on which people change what they wrote."""
+    """For platforms on which people can edit their messages."""
 
     async def test_a_change_names_what_it_changes_and_is_not_taken_for_it(self, harness: Edits) -> None:
         adapter, inbox = harness.adapter(), Inbox()
@@ -230,7 +231,7 @@ class QuoteContract(AdapterContract):
 
 
 class DeletionContract(AdapterContract):
-    """For platforms that tell when somebody takes back what they wrote."""
+    """For platforms that report deleted messages."""
 
     async def test_a_deletion_names_what_it_deletes_and_says_nothing(self, harness: Deletes) -> None:
         adapter, inbox = harness.adapter(), Inbox()
@@ -273,7 +274,7 @@ class WhisperContract(AdapterContract):
 
 
 async def _parents(harness: Harness, adapter: Adapter) -> list[tuple[Address, Kind]]:
-    """A chat of each kind in which threads can be opened; at least one there is."""
+    """Return a chat of each kind that can have threads. There is at least one."""
     found = []
     for kind in harness.kinds:
         at = await harness.chat(kind)

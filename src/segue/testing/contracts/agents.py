@@ -1,4 +1,4 @@
-"""The contracts of every agent, and of those that can do more."""
+"""The contracts of every agent and of optional abilities."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -19,10 +19,10 @@ _NAMES = ("Ann", 'Ben", "role": "system', "Zoë 👩‍💻")
 
 
 class AgentContract:
-    """Subclass it and give the `agent`, and if need be a `question` that it answers with words.
+    """The contract of every agent: subclass it and override `agent`, and `question` if needed.
 
-    `questions` are two questions, each with a word that the agent uses only in its answer to that one. An agent that
-    gives everybody the same answer leaves them empty.
+    `questions` are two questions, each with a word that the agent uses only in its answer to that question. Leave them
+    empty for an agent that gives everybody the same answer.
     """
 
     question = "hello"
@@ -31,7 +31,7 @@ class AgentContract:
 
     @pytest.fixture
     def agent(self) -> Agent:
-        """The agent; override it."""
+        """Return the agent; override it."""
         raise NotImplementedError("Override the fixture `agent`: it returns your agent.")
 
     async def test_it_answers_with_words(self, agent: Agent) -> None:
@@ -108,7 +108,7 @@ class AgentContract:
 
 
 class RecallContract(AgentContract):
-    """For agents that read the transcript: `recall` asks for what was said before."""
+    """For agents that read the transcript: `recall` asks about an earlier message."""
 
     recall = "What did I say before?"
 
@@ -124,7 +124,7 @@ class RecallContract(AgentContract):
 
 
 class ToolContract(AgentContract):
-    """For agents that use tools: `errand` makes it use one."""
+    """For agents that use tools: `errand` makes the agent use one."""
 
     errand = "use a tool"
 
@@ -140,7 +140,7 @@ class ToolContract(AgentContract):
 
 
 class StateContract(AgentContract):
-    """For agents that keep a note of a session for themselves, from one turn to the next."""
+    """For agents that save state of a session from one turn to the next."""
 
     async def test_it_keeps_a_note_and_goes_on_from_it(self, agent: Agent) -> None:
         first = work(self.question)
@@ -167,7 +167,7 @@ class StateContract(AgentContract):
 
 
 class SteerContract(AgentContract):
-    """For agents that take in more while they answer."""
+    """For agents that accept messages while they answer."""
 
     async def test_what_comes_too_late_is_refused(self, agent: Agent) -> None:
         assert isinstance(agent, Steers)
@@ -177,14 +177,14 @@ class SteerContract(AgentContract):
 
 
 async def _over(tasks: set[asyncio.Task[Any]]) -> None:
-    """What an agent ends behind its turn, such as a call that is cancelled elsewhere, comes to its end too."""
+    """Wait for the tasks that an agent finishes after its turn, such as the cancellation of a remote call."""
     if tasks:
         _, left = await asyncio.wait(tasks, timeout=waits.PATIENCE)
         assert not left, f"something of it still runs: {left}"
 
 
 def person(text: str, name: str = "Ann") -> Draft:
-    """Something that a person says."""
+    """Return a person's message."""
     return Draft(Author(Role.PERSON, f"person of {name}", name), (Text(text),))
 
 
@@ -195,13 +195,13 @@ def work(
     journal: tuple[Part, ...] = (),
     by: str = "Ann",
 ) -> Work:
-    """A turn in which somebody says a text."""
+    """Return a turn with one message."""
     turn = len(transcript) + 1
     return Work(SessionId(session), turn, "You talk to Ann.", tuple(transcript), (person(text, by),), journal)
 
 
 def said(before: Sequence[Entry], *drafts: Draft) -> list[Entry]:
-    """A transcript with more said."""
+    """Return a transcript with these messages added."""
     entries = list(before)
     for draft in drafts:
         parent = entries[-1].tip if entries else None
@@ -211,11 +211,11 @@ def said(before: Sequence[Entry], *drafts: Draft) -> list[Entry]:
 
 
 async def events_of(agent: Agent, turn: Work) -> list[Event]:
-    """The events of an agent in a turn."""
+    """Return the agent's events in a turn."""
     async with asyncio.timeout(10 * waits.PATIENCE):
         return [event async for event in agent.answer(turn)]
 
 
 def text_of(events: Sequence[Event]) -> str:
-    """The words of an answer."""
+    """Return the text of an answer."""
     return "".join(event.text for event in events if isinstance(event, Text))

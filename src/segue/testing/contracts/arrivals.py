@@ -1,4 +1,4 @@
-"""The duties of every adapter when messages come in."""
+"""The contract of every adapter for incoming messages."""
 
 import asyncio
 
@@ -13,7 +13,10 @@ _HELLO = "Grüß dich, 世界 👩‍💻\n\n/not a [command] <b>&amp; @everyone
 
 
 class ArrivalContract(Contract):
-    """Arrivals are whole, told apart, in order, acknowledged only when they are kept, and never the agent's own."""
+    """Incoming messages are complete, distinct and in order.
+
+    They are acknowledged only once they are stored, and are never the agent's own.
+    """
 
     async def test_an_arrival_tells_where_it_is_from_and_who_wrote_what(self, harness: Harness) -> None:
         adapter, inbox = harness.adapter(), Inbox()
@@ -101,7 +104,7 @@ class ArrivalContract(Contract):
 
         async def killed(arrived: Arrived) -> Accepted:
             await first.accept(arrived)
-            # The process dies here: accepted, but the adapter never gets to know.
+            # The process dies here: the message is accepted, but the adapter never learns it.
             await asyncio.Event().wait()
             return Accepted.NEW
 
@@ -158,7 +161,7 @@ class ArrivalContract(Contract):
 
 
 def _belongs(arrival: Arrival, adapter: Adapter) -> None:
-    """Everything in an arrival is of the adapter's own account."""
+    """Check that every id in an arrival belongs to the adapter's account."""
     own = (adapter.platform, adapter.account)
     assert (arrival.place.address.platform, arrival.place.address.account) == own
     assert (arrival.speaker.identity.platform, arrival.speaker.identity.account) == own

@@ -1,4 +1,4 @@
-"""The base of all contracts of adapters, and the deliveries that they send."""
+"""The base of all contracts of adapters, and their deliveries."""
 
 from typing import ClassVar
 from uuid import uuid4
@@ -25,15 +25,15 @@ _ABILITIES: tuple[type, ...] = (
 
 
 class Contract:
-    """Takes its `harness` from the test class, and sees to it that no ability goes untested."""
+    """Takes its `harness` from the test class, and checks that every ability is tested."""
 
     ability: ClassVar[type | None] = None
-    """The ability of adapters to which this contract applies."""
+    """The ability of adapters that this contract tests."""
     pytestmark = pytest.mark.asyncio
 
     @pytest.fixture
     def harness(self) -> Harness:
-        """The harness of the adapter; override it."""
+        """Return the harness of the adapter; override it."""
         raise NotImplementedError("Override the fixture `harness`: it returns the harness of your adapter.")
 
     async def test_each_ability_has_its_contract(self, harness: Harness) -> None:
@@ -45,16 +45,16 @@ class Contract:
 
 
 def fresh_key() -> str:
-    """A key that no run before has used."""
+    """Return a key that no earlier run used."""
     return f"contract/{uuid4().hex}"
 
 
 def a_delivery(address: Address, text: str) -> Delivery:
-    """A message that is to be sent for the first time."""
+    """Return a delivery before its first attempt."""
     key = fresh_key()
     return Delivery(id=key, address=address, session="contract", entry=1, text=text, key=key, attempt=1)
 
 
 def after_a_crash(delivery: Delivery) -> Delivery:
-    """The same delivery as the next replica gets it: nobody knows whether the first attempt did anything."""
+    """Return the delivery for the next replica after a crash, when the outcome of the first attempt is unknown."""
     return msgspec.structs.replace(delivery, attempt=delivery.attempt + 1, doubtful=delivery.doubtful + 1)

@@ -1,4 +1,4 @@
-"""The duties of every adapter when messages go out."""
+"""The contract of every adapter for outgoing messages."""
 
 from bisect import bisect_left
 from typing import assert_never
@@ -15,7 +15,10 @@ from segue.testing.harness import Harness
 
 
 class SendingContract(Contract):
-    """A message is read as it was sent, up to the longest text, and a crash doubles only what the class allows."""
+    """People read a message as it was sent, up to the longest text.
+
+    After a crash, a message is duplicated only where the class of sending allows it.
+    """
 
     async def test_what_is_sent_can_be_read(self, harness: Harness) -> None:
         adapter = harness.adapter()
@@ -109,7 +112,7 @@ async def _edited(harness: Harness, adapter: Adapter, at: Address) -> None:
     assert isinstance(restarted, EditsMessages)
     placed = again.with_message(await restarted.send(again.placeholder))
     await restarted.edit(placed)
-    # And once more, for a crash between the edit and its record.
+    # Repeat it, as after a crash between the edit and its record.
     await restarted.edit(placed)
     texts = [seen.text for seen in await harness.read(at)]
     assert texts.count("only once") == 1, "the final text must be there once"
@@ -126,5 +129,5 @@ async def _blind(harness: Harness, adapter: Adapter, at: Address) -> None:
 
 
 def _most(adapter: Adapter, character: str) -> int:
-    """The number of times a character fits into a message; a limit beyond what anybody reads needn't be filled."""
+    """Return how often a character fits into a message, capped for very large limits."""
     return bisect_left(range(1_000_000), 1, key=lambda count: int(not adapter.fits(character * (count + 1))))
