@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from starlette.responses import JSONResponse
 
 from tests.adapters.platform import Platform, platform, signed
@@ -120,7 +121,8 @@ async def test_one_message_shows_the_way_too(tmp_path: Path) -> None:
         assert "Or send /link " in out
 
 
-async def test_a_script_moves_a_session_and_its_exit_code_says_how_it_went(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--allow-readers", "--yes"])
+async def test_a_script_moves_a_session_and_its_exit_code_says_how_it_went(tmp_path: Path, option: str) -> None:
     async with street(tmp_path) as there:
         assert (await piped(tmp_path, "say tea\n/title Tea\n"))[0] == 0
         code, _, err = await segue(tmp_path, "handoff", "Coffee", "alpha")
@@ -138,9 +140,10 @@ async def test_a_script_moves_a_session_and_its_exit_code_says_how_it_went(tmp_p
         assert json.loads(out)["to"] == "http.alpha"
         await somebody_speaks(there, "den")
         code, _, err = await segue(tmp_path, "handoff", "Tea", "alpha:den")
-        assert (code, "Say so with --yes if they may." in err) == (2, True)
-        code, out, _ = await segue(tmp_path, "handoff", "Tea", "alpha:den", "--yes")
+        assert (code, "Say so with --allow-readers if they may." in err) == (2, True)
+        code, out, err = await segue(tmp_path, "handoff", "Tea", "alpha:den", option)
         assert (code, out) == (0, "The conversation goes on in http.alpha.\n")
+        assert ("--yes is called --allow-readers now." in err) is (option == "--yes")
         code, _, err = await segue(tmp_path, "handoff", "Tea", "terminal")
         assert code == 2
         assert "nobody looks at a terminal now" in err

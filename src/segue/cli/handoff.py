@@ -34,15 +34,18 @@ class NotBegun(click.ClickException):
 @click.command()
 @click.argument("session", shell_complete=completes("sessions"))
 @click.argument("destination", shell_complete=completes("places"))
-@click.option("--yes", is_flag=True, help="More people may read the session there.")
+@click.option("--allow-readers", is_flag=True, help="More people may read the session there.")
+@click.option("--yes", is_flag=True, hidden=True)
 @json_option
-def command(session: str, destination: str, *, yes: bool, as_json: bool) -> None:
+def command(session: str, destination: str, *, allow_readers: bool, yes: bool, as_json: bool) -> None:
     """Move SESSION, by id or title, to DESTINATION, and wait until its agent has spoken there.
 
     DESTINATION is PLATFORM, ACCOUNT or PLATFORM.ACCOUNT, or one with :CHAT. Exit codes: 0 it is there, 1 it stayed
     where it was, 2 it was refused before it began.
     """
-    outcome = asyncio.run(_hand_off(session, destination, yes=yes, quiet=as_json))
+    if yes:
+        click.echo("--yes is called --allow-readers now. A later version won't know the old name.", err=True)
+    outcome = asyncio.run(_hand_off(session, destination, allow_readers=allow_readers or yes, quiet=as_json))
     if as_json:
         print_json(outcome)
     elif outcome.state == State.DONE:
@@ -53,13 +56,13 @@ def command(session: str, destination: str, *, yes: bool, as_json: bool) -> None
         raise SystemExit(1)
 
 
-async def _hand_off(session: str, destination: str, *, yes: bool, quiet: bool) -> HandoffOutcome:
+async def _hand_off(session: str, destination: str, *, allow_readers: bool, quiet: bool) -> HandoffOutcome:
     config = config_here(Fetch.STORE)
     async with opened() as (store, host):
         id = (await named(store, host, session)).id
     own = OpenRequest(page=1, lane=f"{id}:handoff", begins=Begins.HERE)
     async with connected(config.data, own) as client:
-        await client.ask(HandoffRequest(id, destination, yes))
+        await client.ask(HandoffRequest(id, destination, allow_readers))
         return await _follow(client, id, quiet=quiet)
 
 

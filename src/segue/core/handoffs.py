@@ -12,8 +12,10 @@ from segue.core.transcripts import Tip
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import IllegalStep
 
-YES = "--yes"
+ALLOW_READERS = "--allow-readers"
 """At the end of /handoff: whoever reads in the new place may read the session."""
+FORMER_ALLOW_READERS = "--yes"
+"""Its former name, which still counts."""
 
 
 class State(StrEnum):

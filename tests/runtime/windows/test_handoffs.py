@@ -299,7 +299,7 @@ async def test_a_script_hands_a_session_off_from_where_it_is(tmp_path: Path) -> 
             await lobby.reads("You said: hello")
             await script.sends(HandoffRequest(session, f"telegram:{lobby.id}"))
             refused = await script.shown(RefusedFrame)
-            assert refused.text.endswith("everyone in lobby can read there. Say so with --yes if they may.")
+            assert refused.text.endswith("everyone in lobby can read there. Say so with --allow-readers if they may.")
             await script.sends(HandoffRequest(session, f"telegram:{lobby.id}", yes=True))
             assert await ends(script) is State.DONE
             await (await lobby.sees_thread()).reads(CATS)

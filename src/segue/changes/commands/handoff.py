@@ -15,7 +15,7 @@ from segue.changes.places.destinations import Choice, Destinations
 from segue.changes.sessions import moves, sessions, transcripts
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.destinations import parse
-from segue.core.handoffs import YES, Patience
+from segue.core.handoffs import ALLOW_READERS, FORMER_ALLOW_READERS, Patience
 from segue.core.lanes import Address, Audience, Kind, Lane, Place
 from segue.core.moves import Consent, Limits, Resume
 from segue.core.people import Standing
@@ -53,8 +53,8 @@ class HandoffCommand:
     def handoff(self, request: Request) -> Transaction[Answer]:
         if request.rest.casefold() == CANCEL:
             return (yield from self._cancel(request))
-        typed = request.rest.removesuffix(YES).rstrip()
-        consent = Consent.GIVEN if request.rest.endswith(YES) else Consent.ASKED
+        typed = request.rest.removesuffix(ALLOW_READERS).removesuffix(FORMER_ALLOW_READERS).rstrip()
+        consent = Consent.GIVEN if typed != request.rest else Consent.ASKED
         named, _, place = typed.partition(" ")
         if place and is_id(named):
             by, at = (request.met.person.id, request.standing, request.lane), request.at
@@ -99,7 +99,9 @@ class HandoffCommand:
             raise Invalid("destination", f"more than one place goes by {typed!r}", f"Name one of {names}.")
         choice = found[0]
         if Consent.GIVEN not in (consent, choice.consent):
-            raise UnaskedReaders("destination", f"in {choice.name} {choice.readers}", f"Say so with {YES} if they may.")
+            raise UnaskedReaders(
+                "destination", f"in {choice.name} {choice.readers}", f"Say so with {ALLOW_READERS} if they may."
+            )
         if origin not in speaking:
             yield from moves.make(Resume(origin, own.id), person, Limits(), self._ids(), at)
         return (yield from self._leave(person, own, origin, choice, id, at))

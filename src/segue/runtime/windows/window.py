@@ -12,7 +12,7 @@ from segue.core.commands import Command, parse
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.database import Clock
 from segue.core.contracts.wakes import Topic
-from segue.core.handoffs import YES
+from segue.core.handoffs import ALLOW_READERS
 from segue.core.lanes import Address, Identity, Kind, Lane, Person, Place, also_read_in
 from segue.core.messages import Arrival, Delivery, File, Parts, Speaker, Text, plain_text
 from segue.core.moves import Release, Renew, Resume
@@ -214,7 +214,8 @@ class Window:
         await self._begun.wait()
         id, last = uuid4().hex, await self._driver.read(handoffs.last_of, asked.session)
         self._leaving[id] = asked.session, last.id if last else ""
-        await self._accept(id, f"/handoff {asked.session} {asked.destination} {YES if asked.yes else ''}".rstrip())
+        consent = ALLOW_READERS if asked.yes else ""
+        await self._accept(id, f"/handoff {asked.session} {asked.destination} {consent}".rstrip())
 
     async def _follow(self, session: SessionId, before: str, answer: str) -> None:
         """Show how far a handoff is that this window asked for; the answer, if none began."""
