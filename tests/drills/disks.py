@@ -1,4 +1,4 @@
-"""Disks that fail: the Nth write, every write, no room, a file that is locked, read-only or damaged.
+"""Disks that fail: the Nth write, every write, no room, no answer, a file that is locked, read-only or damaged.
 
 Meanwhile people talk. Whoever was told yes is answered, once; who was told no isn't in the file; health turns red while
 it lasts, and green when it is over.
@@ -7,11 +7,11 @@ it lasts, and green when it is over.
 import asyncio
 import random
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import assert_never
 
 import apsw
 
@@ -26,6 +26,7 @@ from tests.drills.gateways import Repeats
 from tests.drills.planting import Bug, planted
 from tests.drills.room import Wall, said, settings
 from tests.in_process import gateway_on
+from tests.runtime.test_health import NoRoomForMessages
 
 PEOPLE = 4
 PATIENCE = 0.02
@@ -44,10 +45,21 @@ class Trouble(Enum):
     READ_ONLY = "nothing can be written until somebody permits it"
     LOCKED = "another program holds the file"
     DAMAGED = "whatever is read is damaged, until the disk is sound again"
+    HANGS = "no operation answers until the disk is mended"
+    NO_ROOM_FOR_MESSAGES = "a heartbeat fits, and no message does"
 
 
 PASSES = (Trouble.FAILS, Trouble.FAILS_FULL)
 """What is over before anybody could see it."""
+REFUSE = frozenset(Trouble) - {*PASSES, Trouble.DAMAGED, Trouble.HANGS}
+"""Troubles in which every message is refused until somebody sees to the disk."""
+_ERRORS = {
+    Trouble.FAILS: apsw.IOError,
+    Trouble.FAILS_FULL: apsw.FullError,
+    Trouble.BROKEN: apsw.IOError,
+    Trouble.FULL: apsw.FullError,
+    Trouble.READ_ONLY: apsw.ReadOnlyError,
+}
 
 
 class Found(Value, frozen=True):
@@ -104,7 +116,10 @@ class _Stage:
                         await self._until("health turned red", lambda: bool(gateway.problems()))
                         if self._trouble is not Trouble.DAMAGED:
                             await self._until("it said that it isn't ready", lambda: not gateway.ready)
+                        if self._trouble in REFUSE:
                             await self._until("everybody was told no", lambda: self.refused >= PEOPLE)
+                        if self._trouble in REFUSE and self._trouble is not Trouble.NO_ROOM_FOR_MESSAGES:
+                            await self._until("its own work was refused", lambda: _has_own_trouble(gateway))
                 if self._trouble is not Trouble.DAMAGED:
                     await self._until("health turned green", lambda: not gateway.problems())
                 self._talking = False
@@ -119,8 +134,10 @@ class _Stage:
 
     @asynccontextmanager
     async def _gateway(self, disk: Disk) -> AsyncIterator[Gateway]:
-        driver = await Sqlite.open(self._path, vfs=disk.name, patience=PATIENCE)
-        async with gateway_on(driver, Repeats(0.0, ""), self._wall, settings=settings(LEASE)) as gateway:
+        self._driver = driver = NoRoomForMessages(await Sqlite.open(self._path, vfs=disk.name, patience=PATIENCE))
+        # Where heartbeats go on, a machine that is slow must not make them late.
+        lease = 10.0 if self._trouble is Trouble.NO_ROOM_FOR_MESSAGES else LEASE
+        async with gateway_on(driver, Repeats(0.0, ""), self._wall, settings=settings(lease)) as gateway:
             yield gateway
 
     async def _talk(self, gateway: Gateway, chat: str) -> None:
@@ -149,35 +166,28 @@ class _Stage:
     @contextmanager
     def _in_trouble(self, disk: "Faulty") -> Iterator[None]:
         """Trouble, and its end."""
-        match self._trouble:
-            case Trouble.FAILS:
-                disk.fail(self.which, apsw.IOError, times=self._dice.randint(1, 6))
-            case Trouble.FAILS_FULL:
-                disk.fail(self.which, apsw.FullError, times=self._dice.randint(1, 6))
-            case Trouble.BROKEN:
-                disk.fail(self.which, apsw.IOError, times=1_000_000)
-            case Trouble.FULL:
-                disk.fail(self.which, apsw.FullError, times=1_000_000)
-            case Trouble.READ_ONLY:
-                disk.fail(self.which, apsw.ReadOnlyError, times=1_000_000)
-            case Trouble.DAMAGED:
-                disk.rot = _damaged
-            case Trouble.LOCKED:
-                other = apsw.Connection(str(self._path))
-                other.set_busy_timeout(5000)
-                other.execute("begin immediate")
-                try:
-                    yield
-                finally:
-                    other.execute("rollback")
-                    other.close()
-                return
-            case _:
-                assert_never(self._trouble)
-        try:
+        with ExitStack() as mended:
+            mended.callback(disk.heal)
+            match self._trouble:
+                case Trouble.DAMAGED:
+                    disk.rot = _damaged
+                case Trouble.LOCKED:
+                    other = apsw.Connection(str(self._path))
+                    mended.callback(other.close)
+                    other.set_busy_timeout(5000)
+                    other.execute("begin immediate")
+                    mended.callback(other.execute, "rollback")
+                case Trouble.HANGS:
+                    answers = threading.Event()
+                    mended.callback(answers.set)
+                    disk.guard = lambda _: _wait_for(answers)
+                case Trouble.NO_ROOM_FOR_MESSAGES:
+                    mended.callback(setattr, self._driver, "full", False)  # noqa: FBT003 -- the value of an attribute
+                    self._driver.full = True
+                case _:
+                    times = self._dice.randint(1, 6) if self._trouble in PASSES else 1_000_000
+                    disk.fail(self.which, _ERRORS[self._trouble], times=times)
             yield
-        finally:
-            disk.heal()
 
     async def _answered(self) -> None:
         await self._until("all were answered", lambda: all(self._wall.answers(message) for message in self._told))
@@ -215,6 +225,15 @@ class _Stage:
         finally:
             connection.close()
         return wrong + [f"lost: {message}" for message in self._told if message not in there]
+
+
+def _wait_for(answers: threading.Event) -> None:
+    answers.wait()
+
+
+def _has_own_trouble(gateway: Gateway) -> bool:
+    """Whether the store refused a write of the gateway itself, such as a heartbeat."""
+    return bool(gateway.patient.trouble or gateway._failures.problems)
 
 
 def _damaged(content: bytes) -> bytes:

@@ -56,6 +56,7 @@ from segue.errors import StoreError
 from segue.runtime import outbox
 from segue.runtime.gateway import Gateway
 from segue.runtime.inbox import Inbox
+from segue.runtime.lifecycle.accept_health import AcceptHealth
 from segue.runtime.lifecycle.failures import Failures
 from segue.runtime.lifecycle.supervisor import Supervisor
 from segue.runtime.outbox import Outbox
@@ -232,6 +233,10 @@ def _once(asked: Any) -> Any:
     return once
 
 
+def _ready_without_lease(_ready: Any) -> property:
+    return property(lambda gateway: gateway._inbox.open and not (gateway.patient.trouble or gateway._accepting.problem))
+
+
 def _hoarding(one: Callable[[Answering, Running], Any]) -> Any:
     kept: list[Running] = []
 
@@ -254,7 +259,7 @@ def _never_waiting(_run: Any) -> Any:
     async def run(box: Outbox) -> None:
         while True:
             # It has taken all that was due, so it needn't look in the database.
-            if len(box._calls) <= 64:
+            if len(box._calls) < 64:
                 await box._take()
                 await box.wake.wait()
             elif box.free:
@@ -388,13 +393,15 @@ class Bug(enum.Enum):
     ANY_HANDSHAKE = "whoever shakes hands with WhatsApp's or Feishu's webhook is believed"
     BELIEVES_IN_DISKS = "a message that couldn't be kept is acknowledged all the same"
     ALWAYS_WELL = "health is green, whatever happens"
+    HEALTH_BY_BEATS = "health is green as long as heartbeats can be written"
+    READY_WITHOUT_LEASE = "whoever lost the lease still says that it is ready"
     GIVES_UP = "a store that can't now is never asked again"
     COMMITS_UNSYNCED = "a commit is in the log, which isn't synced"
     NOTHING_SYNCED = "nothing is ever synced"
     FOLDER_UNSYNCED = "the log may lose its name"
     NEVER_LOOKS_AT_ITSELF = "what a replica holds and doesn't work on stays held"
     HANGS_IN_PLACE = "a call that hangs keeps its place"
-    TURNS_WITHOUT_WAITING = "an outbox that has more calls than it has room for looks again at once"
+    TURNS_WITHOUT_WAITING = "an outbox that has no room for calls looks again at once"
     HOARDS = "what a turn needed is kept when it is over"
     COMMAND_RAISES = "a command ends in an error that nobody foresaw"
     PATTERN_EXPLODES = "a pattern with nested repetition reads what people type"
@@ -535,6 +542,10 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     ),
     Bug.BELIEVES_IN_DISKS: (Patch(Inbox, "accept", _whatever_happens),),
     Bug.ALWAYS_WELL: (Patch(Gateway, "problems", lambda _: lambda _gateway: []),),
+    Bug.HEALTH_BY_BEATS: (
+        Patch(AcceptHealth, "accept", lambda _: lambda health, arrived: health._inbox.accept(arrived)),
+    ),
+    Bug.READY_WITHOUT_LEASE: (Patch(Gateway, "ready", _ready_without_lease),),
     Bug.GIVES_UP: (Patch(Patient, "write", _once), Patch(Patient, "read", _once)),
     Bug.COMMITS_UNSYNCED: (pragma("synchronous", "normal"),),
     Bug.NOTHING_SYNCED: (pragma("synchronous", "off"),),
