@@ -38,9 +38,11 @@ def test_the_page_shows_exactly_the_commands_that_there_are() -> None:
 def unshown(name: str, page: list[str]) -> Iterator[str]:
     """The options of a command that its line of the page leaves out."""
     [line] = [line for line in page if re.match(rf"\| `segue {name}(?: [^a-z]|`)", line)]
-    shown = set(re.findall(r"(?<![\w-])--?[a-z]+", line.split("` |")[0]))
+    shown = set(re.findall(r"(?<![\w-])--?[a-z]+(?:-[a-z]+)*", line.split("` |")[0]))
     for option in COMMANDS[name].params:
-        if isinstance(option, click.Option) and option.opts != ["--json"] and not shown & {*option.opts}:
+        if not isinstance(option, click.Option) or option.hidden or option.opts == ["--json"]:
+            continue
+        if not shown & {*option.opts}:
             yield f"{name} {option.opts}"
 
 
