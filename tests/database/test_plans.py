@@ -44,6 +44,7 @@ WAITING = {
 
 ASKED, PRUNED, RARE = "a host asks for all of it", "rows that are over go in time", "a host does it to one person"
 REASONS = {
+    "count_blocks": ASKED,
     "add_beneath": "SQLite looks for rows that point at none only if there are any",
     "add_forgetting": "SQLite looks for rows that point at none only if there are any",
     "all_lanes": ASKED,

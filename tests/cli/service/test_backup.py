@@ -10,9 +10,15 @@ import pytest
 from click.testing import CliRunner
 
 from segue import open_store
+from segue.changes import settings
 from segue.changes.exchange import replicas
+from segue.changes.people import browsers, codes, grants, tokens
+from segue.changes.people.grants import Scope
+from segue.changes.people.tokens import Token, TokenScope
 from segue.cli.main import main
 from segue.core.contracts.database import Transaction
+from segue.core.lanes import Identity
+from segue.core.windows import HOSTS
 from segue.database.statements import q
 from segue.testing.waits import NeverCame
 from tests.forge import start
@@ -68,6 +74,31 @@ async def test_without_a_new_era_the_platform_takes_an_answer_for_an_old_one(
     monkeypatch.setattr("segue.testing.waits.PATIENCE", 1.0)
     with pytest.raises(NeverCame):
         await restored(home, Square(BehindHttp(), str(home / "segue.db")), era=False)
+
+
+async def test_a_restore_makes_new_keys_and_says_which_rights_it_brings_back(home: Path) -> None:
+    async with await open_store(home / "segue.db") as store:
+        host = await store.person(HOSTS[0])
+        eve, mal = [await store.person(Identity("http", "alpha", user), user) for user in ("eve", "mal")]
+        write = store.driver.write
+        for key in (browsers.KEY, codes.KEY):
+            await write(settings.once, key, "aa" * 32)
+        for name in ("first", "second"):
+            token = Token(name, eve.id, TokenScope.MCP, None, "", 1.0, 1e12, None, None)
+            await write(tokens.create, token, tokens.digest(name), host.id, 1.0)
+        await write(tokens.revoke, "first", host.id, 2.0)
+        await write(grants.block, mal.id, host.id, 2.0)
+        await write(grants.grant, "http/alpha", eve.id, Scope.DM, "test", host.id, 2.0)
+    await asyncio.to_thread(run, "backup", str(home / "b.tar"))
+    async with await open_store(home / "segue.db") as store:
+        await store.driver.write(tokens.revoke, "second", host.id, 3.0)
+        await store.driver.write(grants.unblock, mal.id, host.id, 3.0)
+    done = await asyncio.to_thread(run, "restore", str(home / "b.tar"))
+    assert "every browser signs in again" in done
+    assert "1 token, 1 grant and 1 block are as they were in the backup" in done
+    async with await open_store(home / "segue.db") as store:
+        keys = {await store.driver.write(settings.once, key, "bb" * 32) for key in (browsers.KEY, codes.KEY)}
+        assert len(keys - {"aa" * 32, "bb" * 32}) == 2
 
 
 async def test_a_gateway_that_runs_keeps_its_database(home: Path) -> None:

@@ -11,7 +11,7 @@ from segue.changes.people.persons import IdentityFact, Merge
 from segue.changes.people.tokens import Token
 from segue.changes.places import addresses, merges
 from segue.changes.places.merges import ChatMerge
-from segue.changes.rows import each, first
+from segue.changes.rows import each, first, one
 from segue.changes.sessions import sessions, transcripts
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Identity, Person
@@ -124,6 +124,20 @@ def _chats(person: PersonId) -> Transaction[list[ChatMerge]]:
         for place in (yield from addresses.private_chats(person, platform, account)):
             found |= {merge.id: merge for merge in (yield from merges.within(place.address))}
     return list(found.values())
+
+
+class RightsCount(Value, frozen=True):
+    """How many tokens, grants and blocks hold."""
+
+    tokens: int
+    grants: int
+    blocks: int
+
+
+def count_rights(at: Moment) -> Transaction[RightsCount]:
+    """Count the tokens, grants and blocks that hold."""
+    held = [token for token in (yield from tokens.listed()) if token.counts(at)]
+    return RightsCount(len(held), len((yield from grants.everyones())), (yield from one(int, q.count_blocks())))
 
 
 class PersonWords(Value, frozen=True):

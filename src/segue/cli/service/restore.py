@@ -1,5 +1,6 @@
 """`segue restore [FILE]`: a backup becomes the database; whatever was there is moved aside."""
 
+import secrets
 import shutil
 import tarfile
 import time
@@ -8,6 +9,8 @@ from pathlib import Path
 import click
 
 from segue.changes import eras
+from segue.changes.people import browsers, codes, register
+from segue.changes.people.register import RightsCount
 from segue.changes.tally import tally
 from segue.cli.host import config_here, open_configured
 from segue.cli.output import awaited
@@ -26,6 +29,8 @@ _SQLITE = b"SQLite format 3\0"
 @awaited
 async def command(file: Path | None) -> None:
     """Bring a backup back; without FILE, say that the database itself was restored by other means.
+
+    Browsers sign in again. Tokens, grants and blocks are as they were in the backup.
 
     A new era begins: what is answered from now on is shown, though platforms know answers that the backup doesn't.
     """
@@ -46,7 +51,23 @@ async def command(file: Path | None) -> None:
         click.echo("It was copied while a gateway ran, without its log: what was said last isn't in it.", err=True)
     async with await open_configured(config) as store:
         await store.driver.write(eras.begin, fresh_ids(time.time)())
+        for name in (browsers.KEY, codes.KEY):
+            # Whoever has the backup has its keys.
+            await store.driver.write(browsers.rotate, name, secrets.token_hex(32), time.time())
+        rights = await store.driver.read(register.count_rights, time.time())
+    click.echo(_told(rights))
     click.echo("Restored. `segue serve` goes on from there.")
+
+
+def _told(rights: RightsCount) -> str:
+    """What a restore brings back of rights, and what it doesn't."""
+    counts = ((rights.tokens, "token"), (rights.grants, "grant"), (rights.blocks, "block"))
+    tokens, grants, blocks = (f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts)
+    return (
+        "The keys are new: every browser signs in again, and codes have to be asked for anew.\n"
+        f"{tokens}, {grants} and {blocks} are as they were in the backup. Repeat what you revoked or blocked since: "
+        "`segue tokens list` and `segue people list --all` show them."
+    )
 
 
 def _take_alone(store: Path) -> bool:

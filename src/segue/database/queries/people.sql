@@ -324,6 +324,10 @@ select since from blocks where person = :person and until is null;
 insert into blocks (person, since, by_person) select :kept, b.since, b.by_person from blocks b
 where b.person = :gone and b.until is null on conflict (person) where until is null do nothing;
 
+-- name: count_blocks
+-- How many people may talk nowhere.
+select count(*) from blocks where until is null;
+
 -- name: known_people
 -- Everybody who isn't somebody else by now, the newest first, and whether an agent was ever asked something by them.
 select p.id, p.name, p.since, h.at is not null as heard, b.since as blocked
