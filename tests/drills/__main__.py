@@ -32,8 +32,10 @@ from tests.drills import (
     bindings,
     bombs,
     budgets,
+    callers,
     children,
     crowds,
+    days,
     descriptors,
     disks,
     editors,
@@ -120,6 +122,14 @@ def _schedules(fresh: Fresh, seed: int) -> str:
 
 def _everything_fails(_fresh: Fresh, _seed: int) -> str:
     return "\n".join(failing.run())
+
+
+def _callers(_fresh: Fresh, _seed: int) -> str:
+    return "\n".join(asyncio.run(callers.run(100)))
+
+
+def _days(fresh: Fresh, seed: int) -> str:
+    return "\n".join(asyncio.run(days.run(fresh(), 9 + seed % 9000)))
 
 
 def _descriptors(fresh: Fresh, _seed: int) -> str:
@@ -296,6 +306,9 @@ DRILLS = {
     "everything-fails": Drill(
         1, "round in which each verb, change of a loop and file operation failed", 1, _everything_fails
     ),
+    "callers": Drill(10, "crowds of 300 callers who send or read nothing, of each kind", 1, _callers),
+    "days": Drill(100, "starts with a clock that is days ahead on SQLite", 1, _days),
+    "days-postgres": Drill(100, "starts with a clock that is days ahead on PostgreSQL", 1, _days),
     "descriptors": Drill(1_000, "messages while no file descriptor was free", 200, _descriptors),
     "slowness": Drill(6, "calls of 5, 20 and 60 seconds under the shipped lease on SQLite", 6, _slowness),
     "slowness-postgres": Drill(6, "calls of 5, 20 and 60 seconds under the shipped lease on PostgreSQL", 6, _slowness),

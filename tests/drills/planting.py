@@ -24,6 +24,7 @@ from segue.adapters.slack import incoming as slack_incoming
 from segue.adapters.telegram import adapter as telegram_adapter
 from segue.adapters.telegram import updates as telegram_updates
 from segue.adapters.whatsapp import adapter as whatsapp_adapter
+from segue.changes import run_days
 from segue.changes.commands import Commands, consent, views
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.people import LinkCommand, _typed
@@ -61,6 +62,7 @@ from segue.runtime.lifecycle.failures import Failures
 from segue.runtime.lifecycle.supervisor import Supervisor
 from segue.runtime.outbox import Outbox
 from segue.runtime.retrying import Patient
+from segue.runtime.server.callers import Caller, Callers
 from segue.runtime.tools.reading import Reading
 from segue.runtime.turns.answering import Answering
 from segue.runtime.turns.asking import Askers
@@ -233,6 +235,11 @@ def _once(asked: Any) -> Any:
     return once
 
 
+def _days_by_the_clock(at: float) -> Transaction[tuple[int, ...]]:
+    yield from ()
+    return tuple(range(int(at // run_days.DAY) + 1))
+
+
 def _ready_without_lease(_ready: Any) -> property:
     return property(lambda gateway: gateway._inbox.open and not (gateway.patient.trouble or gateway._accepting.problem))
 
@@ -395,6 +402,9 @@ class Bug(enum.Enum):
     ALWAYS_WELL = "health is green, whatever happens"
     HEALTH_BY_BEATS = "health is green as long as heartbeats can be written"
     READY_WITHOUT_LEASE = "whoever lost the lease still says that it is ready"
+    DAYS_BY_THE_CLOCK = "days are counted by the wall clock, also those in which no gateway ran"
+    WRITES_FOR_EVER = "whoever reads nothing keeps a connection for ever"
+    NEWCOMERS_REFUSED = "a newcomer waits, though strangers hold all connections"
     GIVES_UP = "a store that can't now is never asked again"
     COMMITS_UNSYNCED = "a commit is in the log, which isn't synced"
     NOTHING_SYNCED = "nothing is ever synced"
@@ -546,6 +556,9 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
         Patch(AcceptHealth, "accept", lambda _: lambda health, arrived: health._inbox.accept(arrived)),
     ),
     Bug.READY_WITHOUT_LEASE: (Patch(Gateway, "ready", _ready_without_lease),),
+    Bug.DAYS_BY_THE_CLOCK: (Patch(run_days, "count", lambda _: _days_by_the_clock),),
+    Bug.WRITES_FOR_EVER: (Patch(Caller, "paused", lambda _: lambda _caller: None),),
+    Bug.NEWCOMERS_REFUSED: (Patch(Callers, "_make_way", lambda _: lambda *_: False),),
     Bug.GIVES_UP: (Patch(Patient, "write", _once), Patch(Patient, "read", _once)),
     Bug.COMMITS_UNSYNCED: (pragma("synchronous", "normal"),),
     Bug.NOTHING_SYNCED: (pragma("synchronous", "off"),),

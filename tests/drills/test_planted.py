@@ -45,6 +45,10 @@ FOUND_BY_FORGERIES = {
 FOUND_BY_SOAKS = (Bug.HOARDS,)
 FOUND_BY_CROWDS = (Bug.TURNS_WITHOUT_WAITING, Bug.HANGS_IN_PLACE)
 """By `test_crowds.py`."""
+FOUND_BY_CALLERS = (Bug.WRITES_FOR_EVER, Bug.NEWCOMERS_REFUSED)
+"""By `test_callers.py`."""
+FOUND_BY_DAYS = (Bug.DAYS_BY_THE_CLOCK,)
+"""By `test_days.py`."""
 FOUND_BY_LOST_ANSWERS = (Bug.NEVER_LOOKS_AT_ITSELF,)
 """By `test_unheard.py`."""
 FOUND_BY_QUESTIONS = (Bug.ANSWERED_TWICE, Bug.RUNS_BEFORE_THE_ANSWER, Bug.NO_DEADLINE)
@@ -93,7 +97,7 @@ def test_every_mistake_has_its_drill() -> None:
     found: list[Bug] = [*FOUND_BY_KILLS, *FOUND_BY_LABELS, *FOUND_BY_POWER_CUTS, *FOUND_BY_ZOMBIES]
     found += [*FOUND_BY_HISTORIES, *FOUND_BY_FORGERIES, *FOUND_BY_BAD_DISKS, *FOUND_BY_SOAKS, *FOUND_BY_READERS]
     found += [*FOUND_BY_HOSTILE_INPUT, *FOUND_BY_QUESTIONS, *FOUND_BY_BUDGETS, *FOUND_BY_CROWDS, *FOUND_BY_LOST_ANSWERS]
-    found += [*FOUND_BY_BOMBS]
+    found += [*FOUND_BY_BOMBS, *FOUND_BY_CALLERS, *FOUND_BY_DAYS]
     found += [*FOUND_BY_NO_DESCRIPTORS, *FOUND_BY_FAILURES]
     assert sorted(bug.name for bug in found) == sorted(bug.name for bug in Bug if bug is not Bug.NONE)
 
