@@ -21,7 +21,7 @@ NOT_YET = {
     *(f"docs/{name}.md" for name in ("adapters", "cli", "commands", "deploy")),
     *(f"docs/{name}.md" for name in ("settings",)),
     *("src/segue/__init__.py", "src/segue/__main__.py", "src/segue/plugins.py", "tests"),
-    *(f"src/segue/{room}" for room in ("changes", "cli", "core", "database", "page", "runtime")),
+    *(f"src/segue/{room}" for room in ("changes", "core", "database", "page", "runtime")),
     "src/segue/agents/acp",
     *(f"src/segue/adapters/{name}" for name in ("__init__.py", "discord", "feishu", "http", "matrix")),
     *(f"src/segue/adapters/{name}" for name in ("signal", "slack", "telegram", "whatsapp")),

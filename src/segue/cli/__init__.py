@@ -1,4 +1,4 @@
-"""The command line: what a host and a script type."""
+"""The command line for hosts and scripts."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -8,7 +8,7 @@ from click.shell_completion import CompletionItem
 
 
 def completes(what: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Completion of a word, by a name in `service.completion`, which nothing but a shell that completes imports."""
+    """Return a completer from `service.completion`. That module is imported only when a shell completes."""
 
     def complete(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
         found: list[CompletionItem] = import_module("segue.cli.service.completion").complete(what, typed)

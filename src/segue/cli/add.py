@@ -59,9 +59,9 @@ def command(
     *,
     public: bool,
 ) -> None:
-    """Add a platform: ask what it needs, check it live, write segue.toml, and send a first message.
+    """Add a platform: ask for its settings, check them live, write segue.toml, and send a first message.
 
-    In scripts every question is answered with --set, a secret by where it is: --set token=env:NAME.
+    In scripts, answer every question with --set, and a secret with its location: --set token=env:NAME.
 
     `segue add agent [NAME]` adds a coding agent that is installed here (claude, codex, gemini, opencode, goose, qwen).
     """
@@ -98,11 +98,11 @@ def command(
 
 
 class _Whom(Value, frozen=True):
-    """Whom an account is for."""
+    """The owner of an account, or the public."""
 
     owner: str
     chat: str
-    """The owner's private chat there, if it is known."""
+    """The owner's private chat on the platform, if known."""
     public: bool
 
 
@@ -120,7 +120,7 @@ def _addable(platform: str) -> type[IsAdded]:
 
 
 def _file() -> Path:
-    """The file that holds here, or the one that will."""
+    """Return the segue.toml that applies, or the path for a new one."""
     try:
         return find(os.environ, Path.cwd())
     except Untrusted:
@@ -141,7 +141,7 @@ def _given(said: tuple[str, ...]) -> dict[str, str]:
 def _answers(
     questions: tuple[SetupQuestion, ...], given: Mapping[str, str], file: Path, known: Mapping[str, tuple[str, str]]
 ) -> dict[str, tuple[str, str]]:
-    """Each answer, and the reference that it came by; what is known already isn't asked."""
+    """Return each answer and its reference. Known answers aren't asked again."""
     if unknown := sorted(given.keys() - {question.key for question in questions}):
         there = ", ".join(question.key for question in questions)
         raise Invalid("--set", f"{unknown[0]} isn't asked for", f"There are: {there}.")
@@ -162,7 +162,7 @@ def _values(answers: Mapping[str, tuple[str, str]]) -> dict[str, str]:
 
 
 def _checked(keys: type[IsAdded], given: Mapping[str, str], file: Path) -> tuple[dict[str, tuple[str, str]], Added]:
-    """The answers that the platform takes; somebody at a terminal who mistyped one is asked for it again."""
+    """Return answers that the platform accepts. At a terminal, a mistyped answer is asked for again."""
     answers = _answers(keys.questions(), given, file, {})
     while True:
         try:
@@ -181,7 +181,10 @@ def _kept(
     given: Mapping[str, str],
     answers: Mapping[str, tuple[str, str]],
 ) -> Mapping[str, tuple[str, str]]:
-    """The answers that stand when the platform took some of them not; raises the error if nobody can mend it here."""
+    """Return the answers to keep after the platform refused some.
+
+    Raises the error if nobody at a terminal can correct it.
+    """
     typed = [question for question in questions if _is_typed(question, given) and _is_asked(question, answers)]
     again = {question.key for question in typed if _may_be_wrong(question, error)}
     if not sys.stdin.isatty() or not (again or (typed and isinstance(error, Disconnected))):
@@ -200,7 +203,7 @@ def _is_typed(question: SetupQuestion, given: Mapping[str, str]) -> bool:
 
 
 def _may_be_wrong(question: SetupQuestion, error: Invalid | Disconnected) -> bool:
-    """Whether a platform that says this may mean this answer: one that can't be reached means none."""
+    """Return whether an error may be about this answer. An unreachable platform says nothing about it."""
     if isinstance(error, Invalid):
         return question.key == error.field
     why = error.__cause__
@@ -208,7 +211,7 @@ def _may_be_wrong(question: SetupQuestion, error: Invalid | Disconnected) -> boo
 
 
 def _scanned(keys: type[IsScanned], answers: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
-    """The answers that came by a scan; without a terminal, the code is told in words."""
+    """Return the answers of a scanned code. Without a terminal, the code is printed as text."""
 
     def show(code: str) -> None:
         if sys.stdout.isatty():
@@ -221,14 +224,14 @@ def _scanned(keys: type[IsScanned], answers: Mapping[str, tuple[str, str]]) -> d
 
 
 def _wrapped(text: str) -> str:
-    """Lines broken between words where the terminal ends."""
+    """Wrap lines between words at the terminal's width."""
     width = max(shutil.get_terminal_size().columns - 1, 20)
     lines = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     return "\n".join(map(lines.fill, text.split("\n")))
 
 
 def _ask(question: SetupQuestion) -> str:
-    """The answer of somebody at the terminal, or of a pipe."""
+    """Read an answer from a terminal or a pipe."""
     here = sys.stdin.isatty()
     try:
         return str(
@@ -262,7 +265,7 @@ def _answer(question: SetupQuestion, given: Mapping[str, str], file: Path) -> tu
 
 
 def _with_room_for(file: Path, platform: str, name: str) -> tomlkit.TOMLDocument:
-    """The text of the file; raises `Invalid` if the account is in it already."""
+    """Parse the file; raise `Invalid` if it already has the account."""
     document = tomlkit.parse(file.read_text()) if file.exists() else tomlkit.document()
     if name in document.get(platform, {}):
         raise Invalid(f"{platform}.{name}", "it is there already", "Choose another name with --account.")
@@ -277,7 +280,7 @@ def _write(
     references: Mapping[str, str],
     whom: _Whom,
 ) -> None:
-    """Write an account; a file that would be wrong isn't."""
+    """Write an account, but only if the resulting file is valid."""
     platform, name = account
     accounts = document.setdefault(platform, tomlkit.table(is_super_table=True))
     table = tomlkit.table()
@@ -320,7 +323,7 @@ def _own(document: tomlkit.TOMLDocument, identity: str) -> None:
 
 
 def _keep(file: Path, secret: str) -> None:
-    """A secret in a file that nobody else can read, also not for a moment."""
+    """Write a secret to a file that nobody else can read at any moment."""
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
         opened.write(f"{secret}\n")
     file.chmod(0o600)
@@ -348,7 +351,7 @@ async def _greet(file: Path, platform: str, name: str, owner: str) -> str:
 
 
 def meet(keys: type[MeetsPeople], answers: Mapping[str, str], link: str, wait: int) -> FoundOwner:
-    """Wait until somebody writes who says that it was they; raises `SegueError` when nobody does."""
+    """Wait until a person writes and confirms their identity. Raise `SegueError` if nobody does."""
     after = ""
     try:
         click.echo(f"Now open {link} and press Start, or write something there.")

@@ -1,4 +1,4 @@
-"""`segue chat`: one message, and the reply to it."""
+"""`segue chat`: sends one message and prints the reply."""
 
 import asyncio
 import sys
@@ -29,15 +29,15 @@ from segue.runtime.windows.frames import (
 from segue.runtime.windows.invitation import invitation
 
 _GATEWAYS = 10
-"""Gateways that may go while we wait: another `segue chat` takes its own with it."""
+"""How many gateways may end during one exchange: another `segue chat` ends with its own."""
 
 
 class ChatReply(Value, frozen=True):
-    """The answer to one message."""
+    """The reply to one message."""
 
     text: str
     session: SessionId | None = None
-    """None if a command was answered, which is in no session."""
+    """The session; None for the reply to a command, which is in no session."""
     title: str = ""
     turn: int = 0
     state: TurnState = TurnState.ANSWERED
@@ -53,9 +53,9 @@ class ChatReply(Value, frozen=True):
 @debug_option
 @json_option
 def command(message: str | None, session: str | None, *, debug: bool, as_json: bool) -> None:
-    """Say one thing to the agent and print the reply.
+    """Send one message to the agent and print the reply.
 
-    If no gateway runs, one runs in this process for the exchange. With --session, open terminals stay where they are.
+    If no gateway runs, this process runs one for the exchange. With --session, open terminals keep their session.
     """
     if message is None and not sys.stdin.isatty():
         message = sys.stdin.buffer.read().decode(errors="replace").rstrip()
@@ -77,7 +77,7 @@ async def _chat(config: Config, message: str, name: str | None) -> ChatReply:
     if name is not None:
         async with opened() as (store, host):
             session = (await named(store, host, name)).id
-    id = uuid4().hex  # the same with every gateway, so that it is asked once
+    id = uuid4().hex  # the same id with every gateway, so that the message counts once
     for _ in range(_GATEWAYS - 1):
         try:
             return await _exchange(config, message, session, id)
@@ -87,7 +87,7 @@ async def _chat(config: Config, message: str, name: str | None) -> ChatReply:
 
 
 async def _exchange(config: Config, message: str, session: SessionId | None, id: str) -> ChatReply:
-    # A script that names its session has a lane of its own: the terminals stay where they are.
+    # A script that names its session has a lane of its own, so the terminals keep theirs.
     own = OpenRequest(page=1, lane=session, begins=Begins.HERE, session=session) if session else OpenRequest(page=1)
     async with running(config), connected(config.data, own) as client:
         await _turned_to(client, session)
@@ -96,7 +96,7 @@ async def _exchange(config: Config, message: str, session: SessionId | None, id:
 
 
 async def _turned_to(client: Client, session: SessionId | None) -> None:
-    """Wait until the window is open, on that session if one is named."""
+    """Wait until the window is open, on the named session if there is one."""
     async for frame in client.frames():
         if isinstance(frame, TranscriptFrame):
             if session is None or (frame.session is not None and frame.session.id == session):

@@ -1,4 +1,4 @@
-"""`segue doctor`: what is wrong here, and the fix; it reads only."""
+"""`segue doctor`: finds problems and their fixes. It only reads."""
 
 import asyncio
 import os
@@ -33,23 +33,23 @@ from segue.runtime.server.listeners import Listener, is_served
 _NAME = re.compile(r"\w+")
 _AGENT = "If it is its key that was refused, put right api_key under [agent]; the log has each failure."
 _PATIENCE = 3.0
-"""Seconds for somebody to answer."""
+"""The longest wait for a server's answer, in seconds."""
 _NAMED = 5
-"""Missing files that are named."""
+"""The most missing files that are listed."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class FindingState(StrEnum):
-    """The weight of a finding."""
+    """The severity of a finding."""
 
     FINE = "fine"
     NOTE = "note"
-    """Worth knowing, and nothing to put right."""
+    """Useful to know, with nothing to fix."""
     WRONG = "wrong"
 
 
 class Finding(Value, frozen=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     about: str
     state: FindingState
@@ -60,7 +60,7 @@ class Finding(Value, frozen=True):
 @click.command()
 @json_option
 def command(*, as_json: bool) -> None:
-    """Look at the config, the data folder, the database and the gateway; changes nothing.
+    """Check the config, the data folder, the database and the gateway; change nothing.
 
     Exit code 1 if anything is wrong.
     """
@@ -88,7 +88,7 @@ async def _look() -> list[Finding]:
 
 
 def _port(config: Config) -> list[Finding]:
-    """Whether a gateway could listen where it is to."""
+    """Check whether a gateway could listen at its address."""
     try:
         Listener(config.server.host, config.server.port).close()
     except Invalid as error:
@@ -98,7 +98,7 @@ def _port(config: Config) -> list[Finding]:
 
 
 async def _servers(config: Config) -> list[Finding]:
-    """Whether somebody answers where agents and accounts need it."""
+    """Check whether the servers of agents and accounts answer."""
     tables = {("agent" if not name else f"agents.{name}"): keys for name, keys in config.agents.items()}
     made: dict[str, object] = {**tables, **{account.path: account.keys for account in config.accounts}}
     wanted = [
@@ -108,13 +108,13 @@ async def _servers(config: Config) -> list[Finding]:
 
 
 async def _agents(config: Config) -> list[Finding]:
-    """Whether the agents start that are programs of their own."""
+    """Check whether agents that are separate programs start."""
     tables = {f"agents.{name}" if name else "agent": keys for name, keys in config.agents.items()}
     return [await _tried(name, keys) for name, keys in tables.items() if isinstance(keys, IsTried)]
 
 
 async def _tried(name: str, keys: IsTried) -> Finding:
-    """Whether an agent starts."""
+    """Check whether an agent starts."""
     try:
         return Finding(name, FindingState.FINE, await keys.tried())
     except AgentFailed as error:
@@ -133,7 +133,7 @@ def _server(name: str, key: str, address: str) -> Finding:
 
 
 def _config() -> tuple[Config | None, list[Finding]]:
-    """The config, unless there is a mistake in it."""
+    """Load the config, or report its mistakes."""
     try:
         file = find(os.environ, Path.cwd())
     except Untrusted as error:
@@ -150,7 +150,7 @@ def _config() -> tuple[Config | None, list[Finding]]:
 
 
 def _folder(folder: Path) -> list[Finding]:
-    """Whether the data folder is there, ours, and nobody else's."""
+    """Check whether the data folder exists, belongs to this user and is private."""
     if not folder.exists():
         return [Finding("data folder", FindingState.NOTE, f"{folder} is not there yet; the first run makes it.")]
     if not folder.is_dir():
@@ -184,14 +184,14 @@ async def _database(config: Config) -> list[Finding]:
 
 
 async def _files(config: Config) -> list[Finding]:
-    """Whether the files are here that messages name."""
+    """Check whether every file that a message names exists."""
     if isinstance(config.store, Path) and not config.store.exists():
         return []
     try:
         async with reading(config.store if isinstance(config.store, Path) else config.store.reveal()) as found:
             missing = await _missing(config, found) if found.is_todays else []
     except StoreError:
-        return []  # The finding about the database says it.
+        return []  # The finding about the database reports it.
     if not missing:
         return []
     first = ", ".join(missing[:_NAMED]) + (", …" if len(missing) > _NAMED else "")
@@ -203,7 +203,7 @@ async def _files(config: Config) -> list[Finding]:
 
 
 async def _missing(config: Config, found: ReadOnly) -> list[str]:
-    """The paths of files that a message names and that aren't stored."""
+    """Return the paths of missing files that a message names."""
     folder, missing = Folder(config.data), dict[str, None]()
     for naming in Naming:
         after: FileRow | None = None
@@ -260,7 +260,7 @@ def _tally(tally: Tally) -> Iterable[Finding]:
 
 
 def _failed(pile: Pile) -> Pile:
-    """Failed turns, by the error's name: its words may quote a message, or a key."""
+    """Return failed turns by the error's name. The error's text may quote a message or a key."""
     named = _NAME.match(pile.why or "")
     return Pile(pile.count, pile.at, named[0] if named else None)
 
@@ -273,7 +273,7 @@ def _pile(about: str, pile: Pile, says: str, fix: str) -> Finding:
 
 
 async def gateway_findings(folder: Path) -> list[Finding]:
-    """How the gateway of a data folder stands, and each of its accounts."""
+    """Return the state of a data folder's gateway and of each account."""
     if not is_served(folder / SOCKET):
         return [Finding("gateway", FindingState.NOTE, f"none runs in {folder}.", "`segue serve` runs one.")]
     try:

@@ -1,4 +1,4 @@
-"""A gateway as a config describes it: everything is opened, run, and closed again in turn."""
+"""Runs a gateway as a config describes it, and closes all its parts in turn."""
 
 import asyncio
 import contextlib
@@ -43,13 +43,13 @@ from segue.runtime.windows.window import meet_host
 from segue.store import Store
 
 SOCKET = "gateway.sock"
-"""In the data folder: where this user's terminals find the gateway."""
+"""The name of the socket in the data folder, for this user's terminals."""
 PAGE = "Open the page with this link, which works once:\n"
 _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 -- names that nobody is called by
 
 
 class RunningGateway:
-    """A gateway that runs, and where it is reached."""
+    """A running gateway and its addresses."""
 
     def __init__(self, sign_in: SignIn, places: Sequence[Local], url: str, tasks: Sequence[asyncio.Task[None]]) -> None:
         self._sign_in = sign_in
@@ -58,16 +58,16 @@ class RunningGateway:
         self.tasks = tasks
 
     def link(self) -> str:
-        """An address that signs one browser in, once."""
+        """Return an address that signs one browser in, once."""
         return self.url + self._sign_in.link()
 
     async def others(self) -> bool:
-        """Whether a terminal or an editor is attached, once those that just left are gone."""
+        """Whether a terminal or an editor is attached, after those that just left are gone."""
         await asyncio.sleep(0.1)
         return any(place.chats for place in self._places)
 
     async def outlast(self) -> None:
-        """Until no terminal or editor is attached any more, or somebody stops it."""
+        """Wait until the last terminal or editor has left, or a signal stops the process."""
         stop = Stop()
         stop.listen()
         asked = asyncio.create_task(stop.wait())
@@ -84,7 +84,7 @@ async def gateway(
     brought: Gateway | None = None,
     store: Store | None = None,
 ) -> AsyncIterator[RunningGateway]:
-    """Run a gateway as a config describes it, with what is brought. It closes a store that is given."""
+    """Run a gateway from a config and an optional `Gateway` of the host's code. Close `store` at the end."""
     hosts = [*config.server.hosts, *([] if listener.host in _EVERYWHERE else [listener.host])]
     hosts += [name] if (name := urlsplit(config.server.url).hostname) else []
     url = config.server.url.rstrip("/") or listener.url
@@ -96,7 +96,7 @@ async def gateway(
         if not isinstance(files, Folder):
             await upload_folder(config.data, files, store.driver)
         adapters: list[Adapter] = [account.keys.adapter(account.name, files) for account in config.accounts]
-        # Whoever comes as an editor has shown a token of theirs.
+        # Every editor has proved its user by a token.
         accounts = {**config.gateway.accounts, (EDITOR, ACCOUNT): AccountSettings(public=True)}
         hosts_known = (*HOSTS, *config.gateway.hosts)
         settings = msgspec.structs.replace(config.gateway, hosts=hosts_known, data=str(config.data), accounts=accounts)
@@ -139,7 +139,7 @@ async def gateway(
 async def _listen(
     stack: AsyncExitStack, config: Config, app: ASGIApp, listener: Listener, proxies: Proxies
 ) -> list[asyncio.Task[None]]:
-    """Serve at the address of the gateway, and at the socket in its data folder."""
+    """Serve at the gateway's address and at the socket in its data folder."""
     local = LocalListener(config.data / SOCKET)
     stack.callback(local.close)
     patience = CallerLimits(connections=connections())
@@ -156,10 +156,10 @@ async def serve(
     ready: Callable[[RunningGateway], None],
     brought: Gateway | None = None,
 ) -> None:
-    """Run a gateway until it is asked to stop; calls `ready` when it takes messages in.
+    """Run a gateway until a signal stops it. Call `ready` when it accepts messages.
 
-    A database server that isn't up yet is waited for: after a reboot nobody knows which of the two comes first. So is a
-    file that another process keeps locked.
+    It waits for a database server that isn't up yet, because both may start at boot. It also waits for a database file
+    that another process has locked.
     """
     stop.listen()
     store = await _up(config, stop)
@@ -175,7 +175,7 @@ async def serve(
 
 
 async def _opened(config: Config) -> Store:
-    """The store of a config, which knows the host."""
+    """Open the store of a config, with the host in it."""
     store = await open_configured(config)
     try:
         await meet_host(store)
@@ -186,7 +186,7 @@ async def _opened(config: Config) -> Store:
 
 
 async def _up(config: Config, stop: "Stop") -> Store | None:
-    """Open the database once it answers; None if somebody asked to stop before."""
+    """Open the database once it answers; return None if a signal came before."""
     told = ""
     while True:
         try:
@@ -202,9 +202,9 @@ async def _up(config: Config, stop: "Stop") -> Store | None:
 
 
 def merge_settings(settings: GatewaySettings, brought: Gateway) -> GatewaySettings:
-    """The host's settings with those of a gateway that was brought; raises `Invalid` where they contradict.
+    """Merge the host's settings with those of its own `Gateway`; raise `Invalid` where they contradict.
 
-    What a host left unset is the brought gateway's. A store and files belong to the host alone.
+    A setting that the host left unset comes from the `Gateway`. Only the host may set a store and files.
     """
     plain, unset, theirs = GatewaySettings(), default(os.environ).gateway, brought.settings
     taken: dict[str, Any] = {"hosts": (*settings.hosts, *(host for host in theirs.hosts if host not in settings.hosts))}
@@ -234,29 +234,29 @@ def _close_later(made: object, stack: AsyncExitStack) -> None:
 log = logging.getLogger(__name__)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LOOK = 0.5
-"""Seconds between two looks whether a terminal is attached."""
+"""Seconds between two checks for attached terminals."""
 _PAUSE = 1.0
-"""Seconds between two looks for a database server that isn't up."""
+"""Seconds between two attempts to reach a database server."""
 
 
 class Stop:
-    """Whether somebody asked this process to stop."""
+    """A request to stop this process, made by a signal."""
 
     def __init__(self) -> None:
         self._asked = asyncio.Event()
 
     def listen(self) -> None:
-        """Hear the signals from now on."""
+        """Install the signal handlers."""
         for number in _SIGNALS:
             asyncio.get_running_loop().add_signal_handler(number, self._heard, number)
 
     async def wait(self) -> None:
-        """Until somebody asks."""
+        """Wait for a signal."""
         await self._asked.wait()
 
     def _heard(self, number: int) -> None:
         if self._asked.is_set():
-            # What is durable stays so; the rest is taken over like that of any process that died.
+            # Stored data is safe. Another replica takes over the rest, as after a crash.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         log.info("stopping; a second signal stops at once")

@@ -1,4 +1,4 @@
-"""`segue handoff`: move a session to another place, from a script."""
+"""`segue handoff`: moves a session to another place, from a script."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ from segue.runtime.windows.frames import Begins, HandoffFrame, HandoffRequest, O
 
 
 class HandoffOutcome(Value, frozen=True):
-    """The end of a handoff."""
+    """The result of a handoff."""
 
     id: str
     session: SessionId
@@ -40,8 +40,8 @@ class NotBegun(click.ClickException):
 def command(session: str, destination: str, *, allow_readers: bool, yes: bool, as_json: bool) -> None:
     """Move SESSION, by id or title, to DESTINATION, and wait until its agent has spoken there.
 
-    DESTINATION is PLATFORM, ACCOUNT or PLATFORM.ACCOUNT, or one with :CHAT. Exit codes: 0 it is there, 1 it stayed
-    where it was, 2 it was refused before it began.
+    DESTINATION is PLATFORM, ACCOUNT or PLATFORM.ACCOUNT, optionally with :CHAT. Exit codes: 0 it has moved, 1 it failed
+    and hasn't moved, 2 it was refused before it began.
     """
     if yes:
         click.echo("--yes is called --allow-readers now. A later version won't know the old name.", err=True)

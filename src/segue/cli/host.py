@@ -1,4 +1,4 @@
-"""The host's config and store, as a command opens them."""
+"""Opens the host's config and store for commands."""
 
 import os
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ from segue.store import Store, open_store
 
 
 def config_here(fetch: Fetch = Fetch.ALL) -> Config:
-    """The settings in segue.toml, or the defaults where there is none."""
+    """Load the segue.toml that applies, or the defaults without one."""
     try:
         file = find(os.environ, Path.cwd())
     except Untrusted:
@@ -33,13 +33,13 @@ LOG = "log"
 
 
 def make_log(folder: Path) -> Path:
-    """The log in a data folder, made if need be."""
+    """Return the log in a data folder; create it if needed."""
     _make(folder)
     return private_file(folder / LOG)
 
 
 def private_file(path: Path) -> Path:
-    """A file that only its user can read, made if need be."""
+    """Return a file that only its user can read; create it if needed."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
         path.chmod(0o600)
@@ -49,7 +49,7 @@ def private_file(path: Path) -> Path:
 
 
 async def open_configured(config: Config) -> Store:
-    """The store that a config names, in folders that are made if need be."""
+    """Open the store of a config; create its folders if needed."""
     _make(config.data)
     if not isinstance(config.store, Path):
         return await open_store(config.store.reveal())
@@ -58,20 +58,26 @@ async def open_configured(config: Config) -> Store:
 
 
 def file_store(config: Config, store: Store) -> FileStore:
-    """Where files are stored: in the data folder, or in the database that several machines may share."""
+    """Return the store for files.
+
+    Files are in the data folder, or in the database if several machines may share it.
+    """
     return Folder(config.data) if isinstance(config.store, Path) else DatabaseFiles(store.driver)
 
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[tuple[Store, Person]]:
-    """The store of the config that holds here, and the host in it; no secret but the database's own is fetched."""
+    """Open the store of the config, with its host. Of all secrets, only the database's is fetched."""
     async with await open_configured(config_here(Fetch.STORE)) as store:
         yield store, await store.person(HOSTS[0])
 
 
 @asynccontextmanager
 async def looked_at() -> AsyncIterator[tuple[Store, Person]]:
-    """The same for a command that only looks: where there is no database yet it finds an empty one, and makes none."""
+    """Open the store for a command that only reads.
+
+    If there is no database yet, it opens an empty temporary one and creates nothing.
+    """
     config = config_here(Fetch.STORE)
     if not isinstance(config.store, Path) or config.store.exists():
         async with opened() as found:
@@ -83,7 +89,7 @@ async def looked_at() -> AsyncIterator[tuple[Store, Person]]:
 
 
 async def named(store: Store, by: Person, name: str) -> Session:
-    """One of a person's own sessions, by its id or its title."""
+    """Find one of a person's own sessions by its id or title."""
     try:
         return await store.session(SessionId(name), by)
     except Refused:

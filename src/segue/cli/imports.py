@@ -1,4 +1,4 @@
-"""`segue import`: what other programs remember becomes sessions."""
+"""`segue import`: imports the conversations of other programs."""
 
 from collections import Counter
 from pathlib import Path
@@ -15,7 +15,7 @@ from segue.imports.hermes import Fate, Mode, Report, import_hermes
 
 @click.group()
 def command() -> None:
-    """Bring in what another program remembers; a second import adds only what is new."""
+    """Import the conversations of another program. A second import adds only new ones."""
 
 
 @command.command(short_help="Bring in a Hermes home.")
@@ -24,10 +24,10 @@ def command() -> None:
 @json_option
 @awaited
 async def hermes(path: Path, *, applies: bool, as_json: bool) -> None:
-    """Bring in a Hermes home: its sessions, what was said in them, their cost, the lanes that they were on, and homes.
+    """Import a Hermes home: its sessions, their transcripts and costs, its lanes and its homes.
 
-    PATH is the folder that Hermes keeps its state in, usually ~/.hermes; it stays as it is. Without --apply nothing is
-    written here either.
+    PATH is Hermes' state folder, usually ~/.hermes; nothing in it changes. Without --apply, nothing is written here
+    either.
     """
     config = config_here(Fetch.STORE)
     settings = replace(config.gateway, hosts=(*HOSTS, *config.gateway.hosts))

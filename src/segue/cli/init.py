@@ -1,4 +1,4 @@
-"""`segue init`: finds what agents are here already and writes a short segue.toml."""
+"""`segue init`: finds the agents on this machine and writes a short segue.toml."""
 
 import json
 import os
@@ -26,16 +26,16 @@ _MODELS = {
     "GEMINI_API_KEY": ("models of Google", "google:gemini-2.5-flash"),
     "GOOGLE_API_KEY": ("models of Google", "google:gemini-2.5-flash"),
 }
-"""The variables that have a provider's key, with a model of its to begin with."""
+"""The variables with a provider's key, each with a first model."""
 _COMPATIBLE = {
     "DEEPSEEK_API_KEY": "models of DeepSeek",
     "MISTRAL_API_KEY": "models of Mistral",
     "OPENROUTER_API_KEY": "models by OpenRouter",
 }
-"""The same for providers that speak like OpenAI's API at an address of their own."""
+"""The variables of providers that are compatible with OpenAI's API, at addresses of their own."""
 _OLLAMA = "127.0.0.1:11434"
 _NAME = re.compile(r"[\w./:-]{1,200}")
-"""A model's name as it can be written between quotes."""
+"""A model's name that needs no escaping between quotes."""
 _HEAD = "# Segue's settings. Only what differs from the defaults is written here; `segue doctor` checks it.\n"
 _BUILTIN = "# The built-in agent answers: it needs no model and no network.\n"
 _ALSO = "# Found here too:\n"
@@ -43,27 +43,28 @@ _LARGEST_ANSWER = 1024 * 1024
 
 
 class FoundAgent(Value, frozen=True):
-    """An agent, or what one could be made of."""
+    """An agent, or something from which an agent can be made."""
 
     what: str
     offers: str
     model: str = ""
-    """The value of `model`, if Segue can talk to it."""
+    """The value of `model`, if Segue can use it directly."""
     key: str = ""
-    """A reference to its key."""
+    """The reference to its key."""
     base_url: str = ""
-    """Its address, if that isn't the usual one."""
+    """Its address, unless it is the usual one."""
     program: KnownProgram | None = None
-    """The program that answers, if it is one."""
+    """The program that answers, if it is a program."""
 
 
 @click.command()
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @json_option
 def command(*, force: bool, as_json: bool) -> None:
-    """Find what agents you already have and write a short segue.toml.
+    """Find the agents you already have and write a short segue.toml.
 
-    It goes to SEGUE_HOME if that is set, else to this folder. No secret is read or written, only where it is.
+    The file goes to SEGUE_HOME if that is set, else to this folder. It contains the locations of secrets; `segue init`
+    reads no secret.
     """
     found = [*_keys(os.environ), *_ollama(os.environ), *_programs(os.environ)]
     home = os.environ.get("SEGUE_HOME")
@@ -92,7 +93,10 @@ def command(*, force: bool, as_json: bool) -> None:
 
 
 def text_of(found: list[FoundAgent], file: Path) -> str:
-    """The file: the first model that was found answers, else the first program; the rest is comments."""
+    """Return the file's text.
+
+    The first model found becomes the agent, else the first program. The others are comments.
+    """
     used = _used(found)
     lines = "".join(f"#   {one.what}: {one.offers}\n" for one in found if one is not used)
     also = f"{_ALSO}{lines}" if lines else ""
@@ -106,7 +110,7 @@ def text_of(found: list[FoundAgent], file: Path) -> str:
 
 
 def _used(found: list[FoundAgent]) -> FoundAgent | None:
-    """The agent that answers, of those that were found."""
+    """Return the found agent to use."""
     models, programs = [one for one in found if one.model], [one for one in found if one.program is not None]
     return next(iter([*models, *programs]), None)
 
@@ -127,7 +131,7 @@ def _ollama(environ: Mapping[str, str]) -> Iterator[FoundAgent]:
         host, port = parts.hostname or "127.0.0.1", parts.port or 11434
     except ValueError:
         return
-    # Only this machine is asked: whoever runs `init` didn't ask us to call another.
+    # Ask only this machine: the user of `init` didn't ask for calls to others.
     if host not in ("127.0.0.1", "localhost", "0.0.0.0"):  # noqa: S104 -- a name for this machine here
         return
     try:
@@ -140,7 +144,7 @@ def _ollama(environ: Mapping[str, str]) -> Iterator[FoundAgent]:
 
 
 def _ollama_models(port: int) -> list[str]:
-    """The models that it has; raises if what answers there isn't an Ollama with any."""
+    """Return an Ollama's models; raise if this isn't an Ollama, or has none."""
     connection = HTTPConnection("127.0.0.1", port, timeout=1.0)
     try:
         connection.request("GET", "/api/tags")
@@ -148,7 +152,7 @@ def _ollama_models(port: int) -> list[str]:
     finally:
         connection.close()
     known = [name for model in answer["models"] if _NAME.fullmatch(name := str(model["name"]))]
-    # What turns words into numbers answers nobody.
+    # Embedding models can't answer.
     names = [name for name in known if "embed" not in name]
     if not names:
         raise LookupError("it has none")

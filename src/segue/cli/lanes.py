@@ -1,4 +1,4 @@
-"""`segue lanes`: where people talk, which session each place speaks to, and which ids are one chat's."""
+"""`segue lanes`: where people talk, which session each place is bound to, and which chat ids are linked."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ _PAGE = 500
 @json_option
 @click.pass_context
 def command(ctx: click.Context, *, as_json: bool) -> None:
-    """List every lane with the session that it speaks to, since when and why.
+    """List every lane with its session, the time of the binding and its reason.
 
     CHAT is PLATFORM.ACCOUNT:CHAT.
     """
@@ -49,9 +49,9 @@ async def _list(*, as_json: bool) -> None:
 @json_option
 @awaited
 async def links(*, as_json: bool) -> None:
-    """List the ids that were taken for one chat's.
+    """List the links between ids of one chat.
 
-    The newest come first, with since when and why.
+    The newest come first, with their time and reason.
     """
     async with looked_at() as (store, _):
         found = await store.driver.read(merges.holding, _PAGE)
@@ -63,9 +63,10 @@ async def links(*, as_json: bool) -> None:
 @click.argument("link")
 @awaited
 async def unlink(link: str) -> None:
-    """Part two chats that were taken for one.
+    """Undo a link between two chats.
 
-    Each has what was its own, and what was said since stays. LINK is the id that `segue lanes links` prints.
+    Each chat gets back its own bindings, and later messages stay where they are. LINK is the id that `segue lanes
+    links` prints.
     """
     async with opened() as (store, host):
         parted = await store.driver.write(merges.part, link, host.id, fresh_ids(time.time)(), time.time())
@@ -77,7 +78,7 @@ async def unlink(link: str) -> None:
 @click.argument("other")
 @awaited
 async def link(chat: str, other: str) -> None:
-    """Take two chats for one, also if they were parted before."""
+    """Link two chats as one, even if an earlier link was undone."""
     async with opened() as (store, host):
         one, two = await _chat(store, chat), await _chat(store, other)
         stays = await store.driver.write(merges.link, one, two, host.id, fresh_ids(time.time)(), time.time())
@@ -85,7 +86,7 @@ async def link(chat: str, other: str) -> None:
 
 
 async def _chat(store: Store, named: str) -> Address:
-    """The chat that the host means."""
+    """Find the chat that the host named."""
     account, _, chat = named.partition(":")
     platform, _, name = account.partition(".")
     found = await store.driver.read(addresses.chats, platform, name, chat)
@@ -96,18 +97,18 @@ async def _chat(store: Store, named: str) -> Address:
 
 
 def chat_link(merge: ChatMerge) -> tuple[str, str, str, str]:
-    """A link of two chats as a row."""
+    """Return a link of two chats as a row."""
     both = f"{spot(merge.gone)}, with {merge.kept.chat}"
     return moment(merge.since), merge.id, printable(both), WHY[merge.why]
 
 
 def _gone(address: Address) -> bool:
-    """Whether it was a script's window, in which nobody talks any more."""
+    """Return whether an address was a script's window, which is never used again."""
     return address.platform in OWN and of_script(address.chat)
 
 
 async def _title(store: Store, host: Person, standing: LaneStanding) -> str:
-    """The session's title, if it is the host's own: titles are for their owners."""
+    """Return the session's title if the session is the host's own. Other titles are private."""
     if standing.session is None:
         return ""
     try:
@@ -145,7 +146,7 @@ def _row(standing: LaneStanding, title: str) -> tuple[str, str, str, str]:
 
 
 def _place(standing: LaneStanding) -> str:
-    """A lane as people read it, with every id that tells it from others."""
+    """Return a lane in words, with every id that distinguishes it from others."""
     lane = standing.lane
     parts = {"chat": lane.address.chat if lane.address.platform in OWN else "", "person": lane.person}
     named = f" ({printable(standing.name)})" if standing.name else ""

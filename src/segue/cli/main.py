@@ -40,7 +40,7 @@ _COMMANDS = {
     "init": "Find what agents you have and write a short segue.toml.",
     "import": "Bring in what another program remembers.",
 }
-"""A sentence on each command, in the order in which help lists them."""
+"""A sentence about each command, in the order of the help."""
 _MODULES = {
     "import": "imports",
     "acp": "terminal.acp",
@@ -56,31 +56,31 @@ _MODULES = {
     "people": "people.people",
     "tokens": "people.tokens",
 }
-"""Modules of another name than their command's."""
+"""Modules whose names differ from their commands'."""
 
 
 class Failure(click.ClickException):
-    """It failed; the line says why."""
+    """An error message for exit code 1."""
 
     exit_code = 1
 
 
 class Mistake(click.ClickException):
-    """Something to put right in the command or in segue.toml."""
+    """A mistake in the command or in segue.toml, for exit code 2."""
 
     exit_code = 2
 
 
 class CommandGroup(click.Group):
-    """The commands, by what the table says about them."""
+    """The commands, listed from a table without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names."""
+        """Return the names of the commands."""
         del ctx
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """One of them."""
+        """Import a command."""
         del ctx
         if cmd_name not in _COMMANDS:
             return None
@@ -88,13 +88,13 @@ class CommandGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List them without importing any."""
+        """List the commands without importing them."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run one; what Segue raises on purpose is one line."""
+        """Run a command. An error of Segue's becomes one line."""
         try:
             return super().invoke(ctx)
         except Invalid as error:

@@ -39,7 +39,7 @@ _SHORT = 60
 
 
 def awaited(command: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """A command that awaits, as click runs it."""
+    """Wrap an async command for click."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -57,7 +57,7 @@ def print_one(value: object, text: str, *, as_json: bool) -> None:
 
 
 def print_list(values: Sequence[object], rows: Sequence[Sequence[str]], none: str, *, as_json: bool) -> None:
-    """Print values as JSON for a script, or as rows for a person; a sentence where there are none."""
+    """Print values as JSON for a script, or as rows for a person; print `none` if there are none."""
     if as_json:
         print_json(values)
     elif rows:
@@ -67,13 +67,13 @@ def print_list(values: Sequence[object], rows: Sequence[Sequence[str]], none: st
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON; its times are ISO 8601, in UTC."""
+    """Print a value as JSON. Times are ISO 8601 in UTC."""
     written = _with_dates(value, msgspec.to_builtins(value))
     click.echo(msgspec.json.format(msgspec.json.encode(written), indent=2).decode())
 
 
 def _with_dates(value: object, written: Any) -> Any:
-    """The written form of a value, with a date for every field that is a `Moment`."""
+    """Return the JSON form of a value, with a date for every field that is a `Moment`."""
     if isinstance(value, msgspec.Struct):
         for field, (name, dated) in _fields(type(value)).items():
             if name in written:
@@ -88,7 +88,7 @@ def _with_dates(value: object, written: Any) -> Any:
 
 @cache
 def _fields(kind: type[msgspec.Struct]) -> dict[str, tuple[str, bool]]:
-    """The fields of a value: each one's name in JSON, and whether it is a time."""
+    """Return the JSON name of each field, and whether it is a time."""
     return {f.name: (f.encode_name, Moment in (f.type, *get_args(f.type))) for f in msgspec.structs.fields(kind)}
 
 
@@ -104,20 +104,20 @@ def print_rows(rows: Sequence[Sequence[str]]) -> None:
 
 
 def short(text: str) -> str:
-    """The beginning of a text, on one line."""
+    """Return the beginning of a text, on one line."""
     line = " ".join(printable(text).split())
     return line if len(line) <= _SHORT else line[: _SHORT - 1] + "…"
 
 
 async def _for_terminal(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """What a person looks at: characters that a terminal would obey are shown as codes."""
+    """Escape control characters for a terminal."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     async for piece in pieces:
         yield "\t".join(map(with_codes, decoder.decode(piece).split("\t")))
 
 
 async def write_pieces(pieces: AsyncIterator[bytes], file: Path | None) -> None:
-    """Write what may be large, a piece at a time: to a file, or to standard output if there is none."""
+    """Write large content in pieces: to a file, or to standard output without one."""
     if file is None:
         shown = _for_terminal(pieces) if sys.stdout.isatty() else pieces
         async for piece in shown:

@@ -1,4 +1,4 @@
-"""`segue schedules`: the host's own scheduled work, read from the store, whether or not a gateway runs."""
+"""`segue schedules`: the host's scheduled work. It reads the store, so no gateway needs to run."""
 
 import time
 from pathlib import Path
@@ -25,7 +25,7 @@ def command() -> None:
 @json_option
 @awaited
 async def list_(*, as_json: bool) -> None:
-    """List what is still to come, the next first."""
+    """List upcoming work, the next first."""
     async with looked_at() as (store, host):
         found = await store.driver.read(schedules.owned, host.id)
     rows = [(s.id, shown(s.line, s.zone, s.due or s.since), s.deliver, short(s.task)) for s in found]
@@ -41,7 +41,7 @@ async def list_(*, as_json: bool) -> None:
 @json_option
 @awaited
 async def show(id: str, output: Path | None, wanted: str | None, *, as_json: bool) -> None:
-    """Show scheduled work with the results that it left (`--to local`), oldest first; --output writes one to a file."""
+    """Show scheduled work and the results stored here (`--to local`), oldest first; --output writes one to a file."""
     async with looked_at() as (store, host):
         try:
             schedule = await store.driver.read(schedules.find, id, host.id)

@@ -1,4 +1,4 @@
-"""`segue serve`: the gateway, until somebody stops it."""
+"""`segue serve`: runs the gateway until a signal stops it."""
 
 import asyncio
 import os
@@ -25,12 +25,12 @@ from segue.runtime.telemetry.log_files import logging_to
 @click.option("--host", help="The address to listen on.  [default: 127.0.0.1]")
 @click.option("--config", "file", type=click.Path(path_type=Path), help="Read this file instead of segue.toml.")
 def command(agent: str | None, port: int | None, host: str | None, file: Path | None) -> None:
-    """Run the gateway: take messages in, have them answered, send the answers.
+    """Run the gateway: accept messages, have agents answer them, send the answers.
 
     MODULE:NAME is an agent of your own, instead of the one in segue.toml: an async function, a pydantic-ai Agent, an
-    Agent, or a Gateway with one, such as bot:reply for `reply` in bot.py of this folder.
+    Agent, or a Gateway with one. Example: bot:reply for `reply` in bot.py of this folder.
 
-    Stop it with Ctrl-C or SIGTERM; a second one stops it at once.
+    Stop it with Ctrl-C or SIGTERM; a second signal stops it at once.
     """
     config = load(file, os.environ) if file else config_here()
     brought = bring(agent) if agent is not None else None
@@ -50,7 +50,7 @@ _FIX = "Write MODULE:NAME, such as bot:reply for the function `reply` in bot.py.
 
 
 def bring(name: str) -> Gateway:
-    """The gateway, or the agent in one, that goes by a name in a module; it is found from this folder too."""
+    """Import a gateway or an agent from a module. This folder is searched too."""
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
         raise Invalid("agent", f'"{name}" names nothing in a module', _FIX)
@@ -67,5 +67,5 @@ def bring(name: str) -> Gateway:
         raise Invalid("agent", f"there is no module {error.name} here", _FIX) from error
     except AttributeError as error:
         raise Invalid("agent", f"{module} has no {attribute}", _FIX) from error
-    # What can't answer is refused there.
+    # `Gateway` refuses an object that isn't an agent.
     return found if isinstance(found, Gateway) else Gateway(agent=found)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""`segue sessions`: the host's own sessions, read from the store, whether or not a gateway runs."""
+"""`segue sessions`: the host's own sessions. It reads the store, so no gateway needs to run."""
 
 import sys
 import time
@@ -41,7 +41,7 @@ _UNTITLED = "-"
 def command() -> None:
     """List, read, search, export, import, name and stop your sessions.
 
-    SESSION is an id or a title; a title means the newest of its lineage, "NAME #2" exactly that one.
+    SESSION is an id or a title. A title means the newest of its lineage, "NAME #2" exactly that one.
     """
 
 
@@ -50,7 +50,7 @@ def command() -> None:
 @json_option
 @awaited
 async def list_(active: float | None, *, as_json: bool) -> None:
-    """List your sessions, last used first, those that are closed below; empty ones aren't listed."""
+    """List your sessions, last used first, closed ones at the end. Empty ones aren't listed."""
     since = 0.0 if active is None else time.time() - 60 * active
     found: list[Session] = []
     async with looked_at() as (store, host):
@@ -68,7 +68,7 @@ async def list_(active: float | None, *, as_json: bool) -> None:
 @json_option
 @awaited
 async def show(session: str, *, tree: bool, as_json: bool) -> None:
-    """Show what was said in a session."""
+    """Show the transcript of a session."""
     async with looked_at() as (store, host):
         found = await named(store, host, session)
         if tree:
@@ -82,7 +82,7 @@ async def show(session: str, *, tree: bool, as_json: bool) -> None:
     click.echo(f"{printable(name)} ({found.id}), last used {moment(found.used)}")
     for entry in path:
         names = [part.name for part in entry.parts if isinstance(part, File)]
-        # What is empty now was for the agent alone: what it was told, its tools and thoughts.
+        # Entries without text were for the agent alone: context, tool calls and thoughts.
         if said := "\n".join(filter(None, [entry.text, *names])):
             click.echo(f"\n{_who(entry)}, {moment(entry.at)}:\n{printable(said)}")
 
@@ -92,9 +92,9 @@ async def show(session: str, *, tree: bool, as_json: bool) -> None:
 @json_option
 @awaited
 async def search(words: tuple[str, ...], *, as_json: bool) -> None:
-    """Find what was said: entries that have all the words, the newest first."""
+    """Find entries that contain all the words, newest first."""
     async with looked_at() as (store, host):
-        # A gateway does this too, a moment after something was said; none may be running.
+        # A gateway does this soon after each message, but none may be running.
         await store.index()
         found = await store.search(" ".join(words), host, _PAGE)
         of = {id: await store.session(id, host) for id in {entry.tip.session for entry in found}}
@@ -110,7 +110,7 @@ async def search(words: tuple[str, ...], *, as_json: bool) -> None:
 @click.option("-o", "file", type=click.Path(path_type=Path), help="Write to this file instead.")
 @awaited
 async def export(session: str, form: str, file: Path | None) -> None:
-    """Export a session: jsonl is all of it with its files, markdown what was said up to its tip."""
+    """Export a session: jsonl has everything with its files, markdown the conversation up to its tip."""
     async with looked_at() as (store, host):
         id = (await named(store, host, session)).id
         if form == Form.JSONL:
@@ -126,7 +126,7 @@ async def export(session: str, form: str, file: Path | None) -> None:
 @json_option
 @awaited
 async def import_(file: Path, *, as_json: bool) -> None:
-    """Make a new session of an export in either form, and keep its files; - reads standard input."""
+    """Import a session from an export in either form, with its files; - reads standard input."""
     async with opened() as (store, host):
         try:
             with sys.stdin.buffer if str(file) == "-" else file.open("rb") as stream:
@@ -145,7 +145,7 @@ async def import_(file: Path, *, as_json: bool) -> None:
 @json_option
 @awaited
 async def title(session: str, name: str, *, as_json: bool) -> None:
-    """Name a session; a name that you have used takes the next number."""
+    """Name a session. A name that you have used before gets the next number."""
     async with opened() as (store, host):
         found = await named(store, host, session)
         await store.set_title(found.id, name, host)
@@ -157,7 +157,7 @@ async def title(session: str, name: str, *, as_json: bool) -> None:
 @click.argument("session", shell_complete=completes("sessions"))
 @awaited
 async def stop(session: str) -> None:
-    """Stop the turn that runs in a session, whoever asked for it; `segue lanes` shows the ids of other people's."""
+    """Stop the running turn of a session, even one of another person; `segue lanes` shows its id."""
     async with opened() as (store, host):
         known = await store.driver.read(sessions.exists, SessionId(session))
         id = SessionId(session) if known else (await named(store, host, session)).id

@@ -1,4 +1,4 @@
-"""`segue signin`: a new sign-in link of the page."""
+"""`segue signin`: prints a new sign-in link for the page."""
 
 import os
 
@@ -14,7 +14,7 @@ from segue.errors import SegueError
 @json_option
 @awaited
 async def command(*, as_json: bool) -> None:
-    """Print a link that signs one browser in to the page of the running gateway, once, for ten minutes."""
+    """Print a link that signs one browser in to the running gateway's page. It works once, for ten minutes."""
     answer = await ask(data_folder(os.environ), "POST", "/link")
     if answer.status_code != 200:
         raise SegueError(f"The gateway gave no link ({answer.status_code}). Restart it with `segue serve`.")

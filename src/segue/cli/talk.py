@@ -1,4 +1,4 @@
-"""`segue` alone: the terminal chat, with a gateway in this process if none runs."""
+"""`segue` without a command: the terminal chat, with a gateway in this process if none runs."""
 
 import asyncio
 import os
@@ -25,10 +25,10 @@ from segue.runtime.telemetry.log_files import logging_to
 from segue.runtime.windows.frames import Begins, OpenRequest
 
 FIRST = "Hello!"
-"""The first message where nobody is there to type one."""
+"""The first message where nobody can type one."""
 STAYS = "Another terminal is attached: the gateway goes on until the last one leaves. Ctrl-C ends it now."
 _FEWEST = 6
-"""Entries that even the smallest terminal is shown."""
+"""The fewest entries on a screen of any size."""
 
 
 @click.command()
@@ -46,10 +46,10 @@ _FEWEST = 6
 def command(*, page: bool, new: bool, join: str | None, debug: bool) -> None:
     """Talk to the agent in this terminal.
 
-    The first terminal goes on where the last one left off; one that is opened beside it has a conversation of its own.
+    The first terminal continues the last conversation. A second terminal beside it has its own.
 
-    If no gateway runs, one runs in this process for as long as you talk, for the terminal and the page alone;
-    `segue serve` keeps one running, and connects platforms.
+    If no gateway runs, this process runs one while you talk, for the terminal and the page alone. `segue serve` runs
+    one permanently, and connects platforms.
     """
     begins = Begins.NEW if new else Begins.OWN if join is None else Begins.JOINED
     folder = data_folder(os.environ)
@@ -64,7 +64,7 @@ async def _talk(folder: Path, begins: Begins, join: str, *, page: bool) -> None:
             await _converse(client, folder, "")
         return
     config = config_here()
-    # Whoever hands off leaves, and a gateway that leaves with them would answer nobody: platforms need `segue serve`.
+    # A gateway that ends with its terminal can't answer on platforms: a handoff needs `segue serve`.
     alone = msgspec.structs.replace(config, accounts=())
     with logging_to(make_log(config.data), config.secrets):
         async with gateway(alone, _listener(config)) as running:
@@ -86,7 +86,7 @@ async def _talk_there(running: RunningGateway, data: Path, opening: OpenRequest,
 
 
 async def _show(client: Client, running: RunningGateway) -> None:
-    """Without a terminal: one exchange, the page's address, then serve until stopped."""
+    """Without a terminal: send one message, print the page's address, then serve until stopped."""
     stop = Stop()
     stop.listen()
     click.echo(f"You: {FIRST}")
@@ -103,19 +103,19 @@ async def _converse(client: Client, folder: Path, page: str) -> None:
 
 
 async def _opening(begins: Begins, join: str) -> OpenRequest:
-    """A window that shows about as much as the screen holds."""
+    """Return a window with about as many entries as the screen has room for."""
     session = None
     if join:
         async with opened() as (store, host):
             session = (await named(store, host, join)).id
     if not sys.stdin.isatty():
-        # A script goes on where the terminal is, as it always did, unless it says otherwise.
+        # A script continues the terminal's session unless it names another.
         begins = Begins.LAST if begins is Begins.OWN else begins
     return OpenRequest(max(_FEWEST, shutil.get_terminal_size().lines // 2), begins=begins, session=session)
 
 
 def _listener(config: Config) -> Listener:
-    """The page's listener; at another port if that one is taken."""
+    """Return the page's listener, at another port if that one is taken."""
     try:
         return Listener(config.server.host, config.server.port)
     except Invalid:

@@ -1,4 +1,4 @@
-"""`segue trace`: the path of a message."""
+"""`segue trace`: follows the path of a message."""
 
 import click
 
@@ -16,7 +16,7 @@ from segue.errors import SegueError
 async def command(message: str, *, as_json: bool) -> None:
     """Follow a message by its platform's id: received, queued, answered, sent.
 
-    MESSAGE is the id of what somebody wrote, or of what Segue answered.
+    MESSAGE is the id of a person's message or of Segue's answer.
     """
     async with looked_at() as (store, _):
         trace = await store.driver.read(of_message, message)

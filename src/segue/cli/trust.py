@@ -1,4 +1,4 @@
-"""`segue trust`: the segue.toml of this folder counts from now on."""
+"""`segue trust`: trusts the segue.toml of this folder."""
 
 import os
 from pathlib import Path
@@ -12,9 +12,9 @@ from segue.errors import Invalid
 
 @click.command()
 def command() -> None:
-    """Let the segue.toml of this folder count, as it is now.
+    """Trust the segue.toml of this folder in its present form.
 
-    It can run commands and name where your keys are sent: look at it first.
+    It can run commands and decides where your keys are sent: read it first.
     """
     file = Path.cwd() / NAME
     if not file.is_file():

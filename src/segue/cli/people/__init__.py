@@ -1,1 +1,1 @@
-"""Commands about people: who may talk, and what happened."""
+"""Commands about people and the audit."""

@@ -1,4 +1,4 @@
-"""`segue audit`: facts about who came in, as whom, and what was taken from whom."""
+"""`segue audit`: facts about access, identities and deletions."""
 
 import click
 
@@ -14,7 +14,7 @@ from segue.core.lanes import Identity
 @json_option
 @awaited
 async def command(count: int, *, as_json: bool) -> None:
-    """List who was let in, linked, signed in, became host, was refused or revoked, and what was forgotten."""
+    """List who was let in, linked, signed in, made host, refused or revoked, and what was deleted."""
     async with looked_at() as (store, _):
         found = await store.driver.read(audit.newest, count)
     print_list(found, [row(noted) for noted in found], "Nothing has happened yet.", as_json=as_json)

@@ -1,4 +1,4 @@
-"""`segue people forget PERSON`: all that a person said and owns is taken for good."""
+"""`segue people forget PERSON`: deletes a person's messages and data for good."""
 
 import time
 
@@ -27,9 +27,9 @@ _MOST = 10_000
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @awaited
 async def forget(person: str, *, yes: bool) -> None:
-    """Delete all that a person said and owns, and their name.
+    """Delete a person's messages, sessions and name.
 
-    It is for good, and asks once.
+    This can't be undone. The command asks for confirmation.
     """
     config = config_here(Fetch.STORE)
     async with opened() as (store, host):
@@ -41,7 +41,7 @@ async def forget(person: str, *, yes: bool) -> None:
             click.confirm(f"{words} Nothing brings it back. Go on?", abort=True)
         reason = Reason(host.id, Cause.HOST, time.time())
         taken = after = 0
-        # The last look is from the beginning: they may have talked on meanwhile.
+        # The last pass begins anew, because the person may have talked meanwhile.
         while (step := await store.driver.read(erasure.next_of_person, found, after)) or after:
             if step:
                 await store.driver.write(erasure.person_step, step, reason)

@@ -1,4 +1,4 @@
-"""`segue people`: who may talk, since when and by what; and how the host takes that back."""
+"""`segue people`: lists who may talk and why, and lets the host change it."""
 
 import secrets
 import time
@@ -30,9 +30,9 @@ T = TypeVar("T")
 
 @click.group()
 def command() -> None:
-    """List who may talk, since when and by what, and take it back.
+    """List who may talk, since when and why, and change it.
 
-    PERSON is an id, PLATFORM.ACCOUNT/USER, or a name that one person alone has.
+    PERSON is an id, PLATFORM.ACCOUNT/USER, or a name that only one person has.
     """
 
 
@@ -41,7 +41,7 @@ def command() -> None:
 @json_option
 @awaited
 async def list_(*, everybody: bool, as_json: bool) -> None:
-    """List who may talk, since when, and by what."""
+    """List who may talk, since when and why."""
     async with looked_at() as (store, _):
         known = await store.driver.read(register.everybody, _settings())
     found = [listed for listed in known if everybody or listed.by not in (By.STRANGER, By.BLOCKED)]
@@ -55,7 +55,7 @@ async def list_(*, everybody: bool, as_json: bool) -> None:
 async def show(person: str, *, as_json: bool) -> None:
     """Show a person's identities, grants and links.
 
-    Links of their chats, too, and what happened with them; none of their words.
+    It also shows the links of their chats and related events, but no messages.
     """
     async with looked_at() as (store, _):
         found = await store.driver.read(register.find, person)
@@ -78,7 +78,7 @@ async def show(person: str, *, as_json: bool) -> None:
 @json_option
 @awaited
 async def read(person: str, *, as_json: bool) -> None:
-    """Read what a person said and was answered, and what was noted. That you did is written to the audit."""
+    """Read a person's messages, the replies and the notes. This is written to the audit."""
     found = await _do(person, register.read)
     if as_json:
         told = [{"session": session, "entries": entries} for session, entries in found.sessions]
@@ -99,8 +99,8 @@ async def read(person: str, *, as_json: bool) -> None:
 async def revoke(person: str) -> None:
     """End every grant and token of a person.
 
-    Somebody whom a code let in talks no more: what runs for them where they may not talk stops, and what waits is
-    withdrawn.
+    A person who was let in by a code may not talk any more. Their running turns stop where they may not talk, and their
+    waiting messages are withdrawn.
     """
     shown = await _do(person, tokens.revoke_all)
     still = Access(_settings(), fresh_ids(time.time)).still
@@ -118,9 +118,9 @@ async def revoke(person: str) -> None:
 @click.argument("link", required=False)
 @awaited
 async def unlink(person: str, link: str | None) -> None:
-    """Part a person from whom they were taken for.
+    """Undo a link between two people.
 
-    Each has what was theirs again. LINK is the id that `segue people show` prints; leave it out if there is only one.
+    Each gets back what was theirs. LINK is the id that `segue people show` prints; leave it out if there is only one.
     """
     async with opened() as (store, host):
         links = await store.driver.read(persons.merges_within, await store.driver.read(register.find, person))
@@ -138,7 +138,7 @@ async def unlink(person: str, link: str | None) -> None:
 @click.option("--undo", is_flag=True, help="Let them talk again.")
 @awaited
 async def block(person: str, *, undo: bool) -> None:
-    """Let a person talk nowhere, whatever segue.toml or a code says."""
+    """Block a person everywhere. This overrides segue.toml and codes."""
     done = await _do(person, grants.unblock if undo else grants.block)
     words = "They may talk again where something lets them in." if undo else "They may talk nowhere now."
     click.echo(words if done else "That was so already.")
@@ -150,7 +150,7 @@ async def block(person: str, *, undo: bool) -> None:
 async def signout(browser: str | None) -> None:
     """Sign browsers out of the page.
 
-    One, by the id that the audit names, or all of them and every token.
+    BROWSER is an id from the audit. Without it, every browser is signed out and every token revoked.
     """
     async with opened() as (store, host):
         if browser:
@@ -167,7 +167,7 @@ async def signout(browser: str | None) -> None:
 async def rotate() -> None:
     """Replace the keys of the page's cookies and of codes.
 
-    Cookies and codes that were given so far count no more.
+    Earlier cookies and codes become invalid.
     """
     async with opened() as (store, _):
         for name in (browsers.KEY, codes.KEY):
@@ -176,7 +176,7 @@ async def rotate() -> None:
 
 
 async def _do(named: str, change: Callable[[PersonId, PersonId, float], Transaction[T]]) -> T:
-    """Do something about a person, as the host."""
+    """Apply a change to a person, as the host."""
     async with opened() as (store, host):
         person = await store.driver.read(register.find, named)
         return await store.driver.write(change, person, host.id, time.time())

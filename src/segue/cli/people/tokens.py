@@ -1,4 +1,4 @@
-"""`segue tokens`: tokens by which programs act for people."""
+"""`segue tokens`: tokens that let programs act for people."""
 
 import secrets
 import time
@@ -17,9 +17,9 @@ _DAY = 86400.0
 
 @click.group()
 def command() -> None:
-    """Make, list and revoke tokens, by which programs act for people.
+    """Create, list and revoke tokens that let programs act for people.
 
-    A token is for one thing: mcp (the tools at /mcp), acp (an editor at /acp) or api.
+    A token has one scope: mcp (the tools at /mcp), acp (an editor at /acp) or api.
     """
 
 
@@ -32,7 +32,7 @@ def command() -> None:
 @json_option
 @awaited
 async def create(scope: str, person: str | None, days: int, name: str, session: str | None, *, as_json: bool) -> None:
-    """Make a token and print it, this once."""
+    """Create a token and print it. It can't be shown again."""
     if person and session:
         raise click.UsageError("A token for one session is for a session of yours. Leave out --person or --session.")
     shown, at = PREFIX + secrets.token_urlsafe(32), time.time()
@@ -59,7 +59,7 @@ async def create(scope: str, person: str | None, days: int, name: str, session: 
 @json_option
 @awaited
 async def list_(*, as_json: bool) -> None:
-    """List the tokens that count, and those that lately did."""
+    """List the valid tokens, and those that recently ended."""
     async with looked_at() as (store, _):
         found = await store.driver.read(tokens.listed)
     rows = [_row(token, time.time()) for token in found]
@@ -71,7 +71,7 @@ async def list_(*, as_json: bool) -> None:
 @json_option
 @awaited
 async def revoke(token: str, *, as_json: bool) -> None:
-    """Let a token count no more, by the id that the list shows."""
+    """Revoke a token by its id in the list."""
     async with opened() as (store, host):
         gone = await store.driver.write(tokens.revoke, token, host.id, time.time())
     print_one(gone, f"Token {gone.id} counts no more.", as_json=as_json)

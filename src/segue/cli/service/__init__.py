@@ -1,1 +1,1 @@
-"""Commands for whoever keeps a gateway running."""
+"""Commands for operating a gateway."""

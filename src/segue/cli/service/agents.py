@@ -1,4 +1,4 @@
-"""`segue add agent`: finds a program that speaks ACP, starts it once and writes its table."""
+"""`segue add agent`: finds a program that speaks ACP, tests it and writes its table."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from segue.errors import Invalid
 
 
 def agent_table(program: KnownProgram, file: Path) -> tomlkit.items.Table:
-    """The table of a program, which works in the folder where one is; `file` is the segue.toml that it goes to."""
+    """Return the table of a program that works in the current folder; `file` is the segue.toml to write."""
     table, here = tomlkit.table(), Path.cwd()
     near = here == file.parent.absolute()
     table.update({"kind": "acp", "command": list(program.command), "folder": "." if near else str(here)})
@@ -25,7 +25,7 @@ def agent_table(program: KnownProgram, file: Path) -> tomlkit.items.Table:
 
 
 def with_agent(name: str | None, file: Path) -> tuple[str, str]:
-    """The text of segue.toml with a program's table, and the name of that; raises `Invalid` if there is no program."""
+    """Return segue.toml with a program's table, and the program's name. Raise `Invalid` if there is no program."""
     program = _found(name)
     document = tomlkit.parse(file.read_text()) if file.exists() else tomlkit.document()
     agents = document.setdefault("agents", tomlkit.table(is_super_table=True))

@@ -1,4 +1,4 @@
-"""`segue backup FILE`: the database and the files beside it, as of one moment, while a gateway runs."""
+"""`segue backup FILE`: backs up the database and its files as of one moment, while a gateway runs."""
 
 import tarfile
 import tempfile
@@ -12,13 +12,13 @@ from segue.errors import Invalid, StoreUnreachable
 
 DATABASE = "segue.db"
 BESIDE = ("files", "scheduled")
-"""Folders of the data folder that belong to what was said."""
+"""Subfolders of the data folder with files of messages."""
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 def command(file: Path) -> None:
-    """Write a backup: everything that was said, with the files that came with it."""
+    """Write a backup: all conversations with their files."""
     config = config_here()
     if not isinstance(config.store, Path):
         raise Invalid("store", "it is on a PostgreSQL server", "Use pg_dump; docs/deploy.md says how.")
@@ -30,7 +30,7 @@ def command(file: Path) -> None:
         with tempfile.TemporaryDirectory(dir=file.absolute().parent, prefix=".segue-backup-") as scratch:
             half = Path(scratch) / "half"
             SqliteFile(config.store, None, 5.0, None).copy_to(Path(scratch) / DATABASE)
-            # Files after the database: what it names is there, since a file is kept before its message is.
+            # Files come after the database: each file is stored before its message, so all named files exist.
             with tarfile.open(half, "x") as archive:
                 archive.add(Path(scratch) / DATABASE, DATABASE)
                 for name in BESIDE:

@@ -1,6 +1,6 @@
-"""`segue completion`: the script of a shell, and the titles, places and ids that it offers.
+"""`segue completion`: a shell's completion script, and its suggestions of titles, places and ids.
 
-They are read from the database and from segue.toml as they are: pressing Tab changes nothing, and fails in silence.
+Suggestions come from the database and segue.toml. Pressing Tab changes nothing and prints no error.
 """
 
 import asyncio
@@ -42,14 +42,14 @@ _BASH = """\
 
 complete -o nosort -F %(complete_func)s %(prog_name)s
 """
-"""click's own script takes a title of two words for two titles."""
+"""click's own script splits a title of two words."""
 _SCRIPTS = {
     "bash": _BASH,
     "zsh": ZshComplete.source_template,
     "fish": FishComplete.source_template.replace('string split ","', 'string split -m 1 ","'),
 }
 Offers = Iterable[tuple[str, str]]
-"""Words that can be typed, each with what it stands for."""
+"""Suggestions, each with a description."""
 
 
 @click.command()
@@ -63,7 +63,7 @@ def command(shell: str) -> None:
 
 
 def complete(what: str, typed: str) -> list[CompletionItem]:
-    """The words of a kind that go on from what was typed, without regard to case."""
+    """Return the suggestions that continue a word, ignoring case."""
     begins = typed.casefold()
     try:
         offers = [(word, "") for word in _WORDS[what]()] if what in _WORDS else asyncio.run(_look(_STORED[what]))
@@ -74,7 +74,7 @@ def complete(what: str, typed: str) -> list[CompletionItem]:
 
 
 async def _look(read: Callable[[ReadOnly, PersonId], Awaitable[Offers]]) -> Offers:
-    """Words in the database, as the host sees them."""
+    """Read suggestions from the database, as the host."""
     where = config_here(Fetch.STORE).store
     if isinstance(where, Path) and not where.exists():
         return ()
@@ -84,7 +84,7 @@ async def _look(read: Callable[[ReadOnly, PersonId], Awaitable[Offers]]) -> Offe
 
 
 async def _sessions(found: ReadOnly, host: PersonId) -> Offers:
-    """Titles; the id of what has none."""
+    """Suggest titles, and ids of untitled sessions."""
     own = await found.read(sessions.talks(host, _MOST, None, 0.0))
     return [(s.title or s.id, s.id if s.title else s.label) for s in own]
 
@@ -109,7 +109,7 @@ async def _letters(found: ReadOnly, _host: PersonId) -> Offers:
 
 
 def _places() -> Iterable[str]:
-    """The accounts of segue.toml, and the windows of this machine."""
+    """Suggest the accounts in segue.toml and this machine's windows."""
     accounts = config_here(Fetch.STORE).accounts
     return (*(account.path for account in accounts), TERMINAL, WEB)
 

@@ -1,4 +1,4 @@
-"""`segue install`: the libraries of an extra, brought in when it is asked for."""
+"""`segue install`: installs the libraries of an extra."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from segue.cli import completes
 from segue.errors import Invalid, SegueError
 
 _PINS = Path(segue.__file__).parents[2] / "requirements"
-"""Pins with hashes; only a clone has them."""
+"""Pinned versions with hashes, which only a clone of the repository has."""
 
 
 @click.command()
@@ -27,12 +27,12 @@ def command(extras: tuple[str, ...]) -> None:
 
 
 def offered_extras() -> list[str]:
-    """The extras that this Segue has."""
+    """List the extras of this version."""
     return metadata("segue").get_all("Provides-Extra") or []
 
 
 def install(extra: str) -> None:
-    """Bring an extra's libraries into this environment: in a clone those that are pinned, by their hashes."""
+    """Install an extra's libraries in this environment. In a clone, install the pinned versions by hash."""
     offered = offered_extras()
     if extra not in offered:
         raise Invalid("extra", f'there is no "{extra}"', f"There are: {', '.join(sorted(offered))}.")

@@ -1,4 +1,4 @@
-"""`segue letters`: dead letters, which are messages that couldn't be taken in or sent."""
+"""`segue letters`: dead letters, which are messages that couldn't be received or sent."""
 
 import re
 import time
@@ -19,7 +19,7 @@ _SHORT = 60
 
 
 class ShownLetter(Value, frozen=True):
-    """A dead letter as it is printed, whichever way it was to go."""
+    """A dead letter of either direction, as it is printed."""
 
     id: str
     at: Moment
@@ -30,16 +30,16 @@ class ShownLetter(Value, frozen=True):
 
 @click.group()
 def command() -> None:
-    """List, read, retry and drop messages that couldn't be taken in or sent."""
+    """List, read, retry and discard messages that couldn't be received or sent."""
 
 
 @command.command(name="list")
 @json_option
 @awaited
 async def list_(*, as_json: bool) -> None:
-    """List them, the newest first.
+    """List dead letters, newest first.
 
-    `in-N` couldn't be taken in, `out-N` couldn't be sent.
+    `in-N` couldn't be received, `out-N` couldn't be sent.
     """
     async with looked_at() as (store, _):
         came = await store.driver.read(letters.newest, _MOST)
@@ -53,7 +53,7 @@ async def list_(*, as_json: bool) -> None:
 @click.argument("letter", shell_complete=completes("letters"))
 @awaited
 async def show(letter: str) -> None:
-    """Print one whole: where, why, and its words."""
+    """Show a dead letter: its place, its error and its text."""
     way, number = _named(letter)
     async with looked_at() as (store, _):
         if way == "in":
@@ -66,7 +66,7 @@ async def show(letter: str) -> None:
 @click.argument("letter", shell_complete=completes("letters"))
 @awaited
 async def retry(letter: str) -> None:
-    """Have it taken in, or sent, after all."""
+    """Retry receiving or sending this message."""
     way, number = _named(letter)
     async with opened() as (store, _):
         if way == "in":
@@ -80,7 +80,7 @@ async def retry(letter: str) -> None:
 @click.argument("letter", shell_complete=completes("letters"))
 @awaited
 async def drop(letter: str) -> None:
-    """Let it be: it isn't counted any more."""
+    """Discard this dead letter."""
     way, number = _named(letter)
     async with opened() as (store, _):
         await store.driver.write(letters.drop if way == "in" else deliveries.drop, number, time.time())

@@ -1,4 +1,4 @@
-"""`segue logs`: the gateway's log, one readable line an event; and the tracebacks in it, for `--debug`."""
+"""`segue logs`: the gateway's log, one readable line an event. Also prints tracebacks for `--debug`."""
 
 import json
 import linecache
@@ -44,7 +44,7 @@ def command(count: int, *, follow: bool) -> None:
 
 @contextmanager
 def tracebacks(folder: Path) -> Iterator[None]:
-    """Print the tracebacks that the gateway of a data folder writes to its log until the block ends."""
+    """Print the tracebacks in a gateway's log until the block ends."""
     path, over = make_log(folder), threading.Event()
     log = path.open(encoding="utf-8", errors="replace")
     log.seek(0, os.SEEK_END)
@@ -52,7 +52,7 @@ def tracebacks(folder: Path) -> Iterator[None]:
     def show() -> None:
         for line in _added(log, path, over):
             if told := _traceback(line):
-                # Looked up each time: a prompt that is shown draws itself anew below what is written there.
+                # Look up stderr each time: an open prompt replaces it, to redraw itself below the output.
                 sys.stderr.write(told)
                 sys.stderr.flush()
 
@@ -66,7 +66,7 @@ def tracebacks(folder: Path) -> Iterator[None]:
 
 
 def _traceback(line: str) -> str:
-    """The error that a line of the log tells of, as Python prints one; empty if it tells of none."""
+    """Format the error in a log line like Python's; return an empty text if there is none."""
     try:
         fields = json.loads(line)
         places, event = fields["stack"], fields["event"]
@@ -74,7 +74,7 @@ def _traceback(line: str) -> str:
     except (ValueError, KeyError, TypeError):
         return ""
     told = [f"{event}, at:"]
-    # The way from the gateway to somebody's own code says nothing to them.
+    # Segue's own frames above the user's code don't help the user.
     own = next((n for n, place in enumerate(places) if not place.startswith(_HERE)), 0)
     for place in places[own:]:
         if found := _FRAME.fullmatch(place):
@@ -86,7 +86,7 @@ def _traceback(line: str) -> str:
 
 
 def _added(log: TextIO, path: Path, over: threading.Event) -> Iterator[str]:
-    """Lines that are added until it is over, also to the file that takes the place of this one."""
+    """Yield new lines until the event is set, and follow the file when it is rotated."""
     last = False
     while not last:
         last = over.is_set()
@@ -99,7 +99,7 @@ def _added(log: TextIO, path: Path, over: threading.Event) -> Iterator[str]:
 
 
 def _readable(line: str) -> str:
-    """A line of the log as a person reads it; one that isn't JSON as it is."""
+    """Format a log line for people. A line that isn't JSON stays unchanged."""
     try:
         fields = json.loads(line)
         said = f"{fields.pop('at')} {fields.pop('level')} {fields.pop('event')}"

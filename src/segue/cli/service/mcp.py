@@ -1,4 +1,4 @@
-"""`segue mcp`: the tools of the running gateway over standard input and output, for programs that speak MCP."""
+"""`segue mcp`: the running gateway's tools on standard input and output, for programs that speak MCP."""
 
 import os
 from importlib import import_module
@@ -18,10 +18,10 @@ from segue.runtime.windows.sign_in import token_in
 @click.command()
 @awaited
 async def command() -> None:
-    """Serve your sessions as tools to a program that speaks MCP, by standard input and output.
+    """Serve your sessions as tools to a program that speaks MCP, on standard input and output.
 
-    It asks the gateway that runs here (`segue serve`), as you; with SEGUE_TOKEN in the environment as whoever that
-    token is for, and with SEGUE_MCP_URL a gateway elsewhere.
+    It uses the gateway that runs here (`segue serve`), as you. With SEGUE_TOKEN in the environment it acts for the
+    token's person, and with SEGUE_MCP_URL it uses a gateway elsewhere.
     """
     if not installed():
         raise NotInstalled("segue mcp", "the mcp library", "mcp")
@@ -31,7 +31,7 @@ async def command() -> None:
     shown = os.environ.get(TOKEN) or token_in(folder)
 
     def transport() -> httpx2.AsyncHTTPTransport | None:
-        # A socket in a folder of one's own: no certificate is shown, and none of the authorities need be read.
+        # A socket in a private folder needs no TLS, so skip loading the certificate authorities.
         return None if url else httpx2.AsyncHTTPTransport(uds=str(folder / SOCKET), verify=False)
 
     bridge = import_module("segue.runtime.mcp.stdio").bridge

@@ -1,4 +1,4 @@
-"""`segue restore [FILE]`: a backup becomes the database; whatever was there is moved aside."""
+"""`segue restore [FILE]`: replaces the database by a backup, and moves the old one aside."""
 
 import secrets
 import shutil
@@ -28,11 +28,11 @@ _SQLITE = b"SQLite format 3\0"
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
 @awaited
 async def command(file: Path | None) -> None:
-    """Bring a backup back; without FILE, say that the database itself was restored by other means.
+    """Restore a backup. Without FILE, declare that you restored the database by other means.
 
     Browsers sign in again. Tokens, grants and blocks are as they were in the backup.
 
-    A new era begins: what is answered from now on is shown, though platforms know answers that the backup doesn't.
+    This begins a new era: Segue shows new answers even where platforms have answers that the backup lacks.
     """
     config = config_here()
     await _refuse_running(config)
@@ -60,7 +60,7 @@ async def command(file: Path | None) -> None:
 
 
 def _told(rights: RightsCount) -> str:
-    """What a restore brings back of rights, and what it doesn't."""
+    """Describe the rights that a restore brings back and those that it resets."""
     counts = ((rights.tokens, "token"), (rights.grants, "grant"), (rights.blocks, "block"))
     tokens, grants, blocks = (f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts)
     return (
@@ -71,7 +71,7 @@ def _told(rights: RightsCount) -> str:
 
 
 def _take_alone(store: Path) -> bool:
-    """Go on with a file that was copied without its log, if it was: give it an empty one."""
+    """Accept a file that was copied without its write-ahead log, by giving it an empty one."""
     alone = SqliteFile(store, None, 5.0, None).copied_alone() is not None
     if alone:
         Path(f"{store}-wal").touch(mode=0o600)
@@ -85,13 +85,13 @@ async def _refuse_running(config: Config) -> None:
     try:
         found = (await check(where, tally)).tally
     except StoreError:
-        return  # What can't be read is what is to be replaced.
+        return  # The restore replaces an unreadable database.
     if found is not None and found.replicas.alive:
         raise Invalid("store", "a gateway runs on it", "Stop it first.")
 
 
 def _bring(file: Path, to: Path, data: Path) -> Path | None:
-    """Put a backup, or a copy of a database, in place; returns where that is which was there before."""
+    """Put a backup or a copy of a database in place. Return the path of the old one."""
     to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = to.with_name(f"{to.name}.new")
     with file.open("rb") as opened:
@@ -112,7 +112,8 @@ def _bring(file: Path, to: Path, data: Path) -> Path | None:
             archive.extractall(data, kept, filter="data")
     new.chmod(0o600)
     aside = _keep_aside(to) if to.exists() else None
-    # Killed after any of these, a database has the name: the old one, or a copy without its log, which is refused.
+    # If the process dies between these steps, the old database or a copy without its log is in place. The latter is
+    # refused.
     for part in ("-wal", "-shm"):
         Path(f"{to}{part}").unlink(missing_ok=True)
     new.replace(to)
@@ -122,12 +123,12 @@ def _bring(file: Path, to: Path, data: Path) -> Path | None:
 
 
 def _keep_aside(store: Path) -> Path:
-    """Give a database, with its log, a second name."""
+    """Give a database and its log a second name."""
     aside = store.with_name(f"{store.name}.before-{time.strftime('%Y%m%dT%H%M%S')}")
     for part in ("-wal", ""):
         if Path(f"{store}{part}").exists():
             try:
                 Path(f"{aside}{part}").hardlink_to(f"{store}{part}")
             except OSError:
-                shutil.copyfile(f"{store}{part}", f"{aside}{part}")  # a file system without links
+                shutil.copyfile(f"{store}{part}", f"{aside}{part}")  # file systems without hard links
     return aside

@@ -1,4 +1,4 @@
-"""`segue status`: whether a gateway runs here, and how its accounts stand."""
+"""`segue status`: the state of the local gateway and its accounts."""
 
 import os
 
@@ -13,7 +13,7 @@ from segue.config import data_folder
 @json_option
 @awaited
 async def command(*, as_json: bool) -> None:
-    """Show whether a gateway runs here, and how its accounts stand; exit code 1 unless all is well."""
+    """Show whether a gateway runs here, and the state of its accounts. Exit code 1 unless all is well."""
     findings = await gateway_findings(data_folder(os.environ))
     rows = [(f.about, printable(f"{f.says} {f.fix}".strip())) for f in findings]
     print_list(findings, rows, "", as_json=as_json)

@@ -1,4 +1,4 @@
-"""`segue acp`: Segue as the agent of an editor, by the Agent Client Protocol on standard input and output."""
+"""`segue acp`: Segue as an editor's agent, by the Agent Client Protocol on standard input and output."""
 
 import asyncio
 from importlib import import_module
@@ -14,8 +14,9 @@ from segue.errors import NotInstalled
 def command() -> None:
     """Serve an editor that speaks the Agent Client Protocol, on standard input and output.
 
-    The editor lists your sessions of all platforms, opens one with its whole transcript, and talks in it. If no gateway
-    runs, one runs in this process for as long as the editor is open; `segue serve` keeps one running, and connects
+    The editor lists your sessions of all platforms, opens one with its whole transcript, and talks in it.
+
+    If no gateway runs, this process runs one while the editor is open. `segue serve` runs one permanently, and connects
     platforms.
     """
     if find_spec("acp") is None:

@@ -1,4 +1,4 @@
-"""A window on the gateway over the socket in the data folder."""
+"""A connection to the gateway through the socket in the data folder."""
 
 import asyncio
 import getpass
@@ -41,7 +41,7 @@ class NoGateway(SegueError):
 
 
 class Client:
-    """This user's terminal window, or a script's."""
+    """A window of this user's terminal or of a script."""
 
     def __init__(self, socket: ClientConnection, folder: Path, opening: OpenRequest, platform: str = TERMINAL) -> None:
         self._socket = socket
@@ -51,20 +51,20 @@ class Client:
         self._read = read_frame if platform == TERMINAL else _frames.decode
 
     async def say(self, text: str, id: str = "") -> str:
-        """Say something; returns the id that it is acknowledged by. The same id again is the same message."""
+        """Send a message; return the id in its acknowledgement. A repeated id means the same message."""
         id = id or uuid4().hex
         await self.ask(SayRequest(id, text))
         return id
 
     async def ask(self, request: Asked) -> None:
-        """Ask for something; the answer is a frame."""
+        """Send a request; the answer is a frame."""
         try:
             await self._socket.send(encode(request))
         except ConnectionClosed as error:
             raise NoGateway("The gateway has gone. Start it again with `segue serve`.") from error
 
     async def frames(self) -> AsyncIterator[Shown]:
-        """The gateway's frames, until it goes."""
+        """Yield the gateway's frames until the gateway ends."""
         try:
             async for text in self._socket:
                 yield self._read(text)
@@ -72,7 +72,7 @@ class Client:
             return
 
     async def again(self, session: SessionId | None) -> None:
-        """Wait until a gateway answers again, and open the same window on it, on the session that it showed."""
+        """Wait until a gateway answers again, and reopen the window on its session."""
         opening = replace(self._opening, begins=Begins.OWN, session=session)
         while True:
             await asyncio.sleep(_PAUSE)
@@ -84,20 +84,20 @@ class Client:
             return
 
     async def close(self) -> None:
-        """Let go of the gateway."""
+        """Close the connection."""
         await self._socket.close()
 
     def locate(self, file: File) -> str:
-        """The address of a file on this machine; empty, if it isn't in the data folder."""
+        """Return the URI of a file on this machine; empty if it isn't in the data folder."""
         here = self._folder / file.where
         return here.as_uri() if is_kept(file.where) and here.is_file() else ""
 
     def kept(self, files: Sequence[File]) -> list[str]:
-        """A line for each file: where it is in the data folder, or on the page."""
+        """Return a line for each file: its path in the data folder, or its path on the page."""
         return [f"{file.name}: {self._place(file)}" if is_kept(file.where) else file.name for file in files]
 
     async def brought(self, file: File, folder: Path) -> str:
-        """A file of an answer, copied to a folder under a name that is free there; where it can't be, where it is."""
+        """Copy a file to a folder under a free name; return its path. If that fails, return the original's place."""
         stem, dot, ending = Path(file.name).name.rpartition(".")
         names = chain([Path(file.name).name], (f"{stem}-{n}{dot}{ending}" for n in count(2)))
         try:
@@ -118,7 +118,7 @@ class Client:
         return str(here) if here.is_file() else f"/{file.where}/{quote(file.name)} on the page"
 
     def lines(self, text: str, files: Sequence[File]) -> str:
-        """A text with a line for each of its files."""
+        """Append a line for each file to a text."""
         return "\n".join(filter(None, [text, *self.kept(files)]))
 
 
@@ -127,7 +127,7 @@ def _discard(half: BinaryIO) -> None:
 
 
 def _free(folder: Path, names: Iterable[str]) -> BinaryIO:
-    """A new file by the first of some names that is free."""
+    """Create a file under the first free name."""
     for name in names:
         try:
             return (folder / name).open("xb")
@@ -137,7 +137,7 @@ def _free(folder: Path, names: Iterable[str]) -> BinaryIO:
 
 
 def read_frame(text: str | bytes) -> Shown:
-    """A frame without anything in it that could steer a terminal: other people wrote most of it."""
+    """Decode a frame and remove terminal control characters, because other people wrote most of it."""
     frame: Shown = msgspec.convert(_clean(msgspec.json.decode(text)), Shown)
     return frame
 
@@ -152,7 +152,7 @@ def _clean(value: Any) -> Any:
 
 @asynccontextmanager
 async def running(config: Config) -> AsyncIterator[RunningGateway | None]:
-    """A gateway: the one that runs, which gives None, else one of this process's own, for windows only."""
+    """Yield None if a gateway runs, else run one in this process, for windows only."""
     if is_served(config.data / SOCKET):
         yield None
         return
@@ -167,7 +167,7 @@ async def running(config: Config) -> AsyncIterator[RunningGateway | None]:
 
 
 async def open_client(folder: Path, request: OpenRequest, platform: str) -> "Client":
-    """A window of a platform's own on the gateway of a data folder, which is closed by whoever asks for it."""
+    """Open a window of a platform on a data folder's gateway. The caller closes it."""
     client = Client(await _connect(folder, platform), folder, request, platform)
     await client.ask(request)
     return client
@@ -175,7 +175,7 @@ async def open_client(folder: Path, request: OpenRequest, platform: str) -> "Cli
 
 @asynccontextmanager
 async def connected(folder: Path, request: OpenRequest = _OPEN) -> AsyncIterator[Client]:
-    """A window on the gateway of a data folder, on this user's lane or on one of its own."""
+    """Open a window on a data folder's gateway, on this user's lane or a lane of its own."""
     client = Client(await _connect(folder), folder, request)
     try:
         await client.ask(request)
@@ -197,7 +197,7 @@ async def _connect(folder: Path, platform: str = TERMINAL) -> ClientConnection:
 
 @asynccontextmanager
 async def _content(folder: Path, file: File) -> AsyncIterator[AsyncIterator[bytes]]:
-    """The bytes of a file, as the gateway of a data folder gives them."""
+    """Stream a file from a data folder's gateway."""
     async with _calling(folder) as client:
         try:
             async with client.stream("GET", f"/{file.where}/{quote(file.name)}") as answer:
@@ -209,7 +209,7 @@ async def _content(folder: Path, file: File) -> AsyncIterator[AsyncIterator[byte
 
 
 async def ask(folder: Path, method: str, path: str) -> httpx2.Response:
-    """Call the gateway of a data folder, as whoever may read that folder."""
+    """Call a data folder's gateway as the folder's user."""
     async with _calling(folder) as client:
         try:
             return await client.request(method, path)
@@ -221,7 +221,7 @@ def _calling(folder: Path) -> httpx2.AsyncClient:
     if not is_served(folder / SOCKET):
         raise _nobody(folder)
     headers = {"Authorization": f"Bearer {token_in(folder)}"}
-    # A socket in a folder of one's own: no certificate is shown, and none of the authorities need be read.
+    # A socket in a private folder needs no TLS, so skip loading the certificate authorities.
     transport = httpx2.AsyncHTTPTransport(uds=str(folder / SOCKET), verify=False)
     return httpx2.AsyncClient(transport=transport, base_url="http://localhost", trust_env=False, headers=headers)
 

@@ -1,4 +1,4 @@
-"""An editor on standard input and output, as a client of the gateway."""
+"""Serves an editor on standard input and output, as a client of the gateway."""
 
 import asyncio
 import os
@@ -15,7 +15,10 @@ from segue.runtime.windows.frames import OpenRequest
 
 
 async def serve(config: Config) -> None:
-    """Serve the editor that started this process until it goes, and whoever else uses this process's gateway then."""
+    """Serve the editor that started this process.
+
+    Afterwards, wait for the other windows if the gateway runs in this process.
+    """
     async with AsyncExitStack() as stack:
         lines = await _streams()
         own = await _running(stack, config)
@@ -29,16 +32,16 @@ async def serve(config: Config) -> None:
 
 
 async def _running(stack: AsyncExitStack, config: Config) -> RunningGateway | None:
-    """The gateway that runs, else one of this process's own."""
+    """Use the running gateway, or run one in this process."""
     while True:
         try:
             return await stack.enter_async_context(running(config))
         except NoGateway:
-            continue  # another editor was quicker
+            continue  # another editor started one first
 
 
 async def _streams() -> StdioLines:
-    """Standard input and output; what else is printed in this process goes where errors go."""
+    """Return standard input and output. Other prints of this process go to standard error."""
     loop = asyncio.get_running_loop()
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

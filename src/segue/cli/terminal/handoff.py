@@ -1,4 +1,4 @@
-"""A handoff as a terminal tells of it: a line for each step, and how to come back once it is over."""
+"""A handoff as the terminal shows it: a line for each step, and the way back at the end."""
 
 from segue.core.handoffs import LIVE, HandoffProgress, State
 from segue.runtime.windows.frames import HandoffFrame
@@ -14,39 +14,39 @@ STEPS = {
 
 
 class Departure:
-    """The handoff from this terminal, as far as it was shown."""
+    """The handoff from this terminal and its last shown step."""
 
     def __init__(self) -> None:
         self._shown: HandoffFrame | None = None
 
     def see(self, shown: HandoffFrame) -> list[str]:
-        """Take note of a frame; returns the lines to print."""
+        """Process a frame; return the lines to print."""
         self._shown = shown
         if shown.state in LIVE:
-            # That it was asked for, the answer to /handoff says.
+            # The answer to /handoff reports the request.
             return [] if shown.step is HandoffProgress.REQUESTED else [f"{self.under_way} …"]
-        # Why one failed or was cancelled is said in a notice.
+        # A notice reports the reason of a failure or cancellation.
         return [f"To {shown.to}: sent"] if self.done else []
 
     @property
     def id(self) -> str:
-        """The handoff that was shown last; empty if none was."""
+        """The id of the last handoff; empty if there was none."""
         return self._shown.id if self._shown else ""
 
     @property
     def under_way(self) -> str:
-        """Its step; empty if none is on its way."""
+        """Its step; empty if no handoff is in progress."""
         shown = self._shown
         return f"To {shown.to}: {STEPS[shown.step]}" if shown and shown.state in LIVE else ""
 
     @property
     def done(self) -> bool:
-        """Whether the conversation is there."""
+        """Whether the conversation has moved."""
         return self._shown is not None and self._shown.state is State.DONE
 
     @property
     def farewell(self) -> str:
-        """The way back, or why the conversation never left."""
+        """Explain how to come back, or why the conversation didn't move."""
         if self._shown is None or not self.done:
             return f"The conversation is still here: {self._shown.error if self._shown else ''}."
         return (

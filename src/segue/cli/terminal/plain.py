@@ -1,4 +1,4 @@
-"""Talking without a terminal: each line that comes in is said, and each answer is printed."""
+"""Talks without a terminal: sends each input line and prints each answer."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ _LONGEST_LINE = 4 * 1024 * 1024
 
 
 def piped() -> asyncio.StreamReader:
-    """Standard input, read beside the event loop: a file can't be waited for in it."""
+    """Return standard input, read by a thread: the event loop can't wait for a file."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(_LONGEST_LINE)
 
@@ -39,7 +39,7 @@ def piped() -> asyncio.StreamReader:
 
 
 def given(text: str) -> asyncio.StreamReader:
-    """Lines that are known already."""
+    """Return a reader of known lines."""
     reader = asyncio.StreamReader()
     reader.feed_data(text.encode())
     reader.feed_eof()
@@ -47,7 +47,7 @@ def given(text: str) -> asyncio.StreamReader:
 
 
 async def plain(client: Client, lines: asyncio.StreamReader) -> None:
-    """Say each line, print each answer."""
+    """Send each line and print each answer."""
     departure = Departure()
     frames = client.frames()
     await _open(frames)
@@ -76,9 +76,9 @@ async def _open(frames: Frames) -> None:
 
 
 async def answers(client: Client, frames: Frames, unanswered: set[str], departure: Departure) -> AsyncIterator[str]:
-    """The answers to messages, until all have one, or something is asked that the next line may answer.
+    """Yield answers until every message has one, or until the agent asks a question for the next line.
 
-    A handoff that one of them began is shown before it is over.
+    The progress of a handoff is processed meanwhile.
     """
     async for frame in frames:
         match frame:
@@ -101,7 +101,7 @@ async def answers(client: Client, frames: Frames, unanswered: set[str], departur
 
 
 async def _ended(frames: Frames, departure: Departure) -> str:
-    """The outcome of the handoff that was asked for."""
+    """Wait for the end of the handoff and describe it."""
     while departure.under_way:
         frame = await anext(frames, None)
         if frame is None:

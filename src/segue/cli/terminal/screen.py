@@ -1,4 +1,4 @@
-"""The terminal chat: what is said scrolls by, what is being written grows above the line on which one types."""
+"""The terminal chat: messages scroll by, and a growing reply is shown above the input line."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -56,26 +56,26 @@ QUIT = ("/quit", "/exit")
 _QUITS = ShownCommand("quit", "", "Leave; the conversation stays.")
 _TAKES_TITLES = "resume"
 _REMEMBERED = 50
-"""Things typed that may still come back as entries."""
+"""The most typed messages that are remembered until they appear as entries."""
 _MOMENT = 0.1
 GREETING = """Segue keeps this conversation; it goes on here, on the page and in your chats.
 Type to talk. /help lists what else you can type, /handoff takes it to your phone, /quit leaves."""
 GONE = "The gateway has gone. This terminal waits for it: `segue serve` starts it again, Ctrl-D leaves."
 _TAIL = 12
-"""Lines of a growing reply that are shown while it is written."""
+"""The most lines of a growing reply."""
 
 
 class Suggestions(Completer):
-    """Completes commands, and picks a session, by its title or first question, after those that take one."""
+    """Completes commands, and sessions by title or first question after commands that take one."""
 
     def __init__(self) -> None:
         self.commands: Sequence[ShownCommand] = ()
         self.sessions: Sequence[ShownSession] = ()
         self.here: SessionId | None = None
-        """The session that is open, which is never picked."""
+        """The open session, which is never suggested."""
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """The completions of what was typed."""
+        """Yield the completions of the input."""
         del complete_event
         typed = document.text_before_cursor
         word, space, rest = typed.partition(" ")
@@ -83,7 +83,7 @@ class Suggestions(Completer):
             for session in self.sessions:
                 shown = session.title or session.text
                 if session.id != self.here and shown.casefold().startswith(rest.casefold()):
-                    # One without a title goes by its id.
+                    # An untitled session is completed by its id.
                     yield Completion(session.title or session.id, -len(rest), display=shown or session.id)
         elif typed.startswith("/") and not space:
             for spec in (*self.commands, _QUITS):
@@ -92,7 +92,7 @@ class Suggestions(Completer):
 
 
 class Terminal:
-    """One person at a terminal."""
+    """The terminal chat of one person."""
 
     def __init__(self, client: Client, folder: Path, hint: str = "") -> None:
         self._client = client
@@ -102,11 +102,11 @@ class Terminal:
         self._waiting = 0
         self._title = ""
         self._exporting = False
-        """Whether an export was asked for, which is written to the current folder."""
+        """Whether the next export is written to the current folder."""
         self._typed: dict[str, str] = {}
-        """Messages that were typed here, stand on the screen already and have no answer yet."""
+        """Typed messages that are on the screen and have no answer yet."""
         self._shown: list[ShownEntry] = []
-        """The transcript as it stands on the screen."""
+        """The transcript on the screen."""
         self._questions: Sequence[ShownQuestion] = ()
         """Open questions to the person."""
         self._suggestions = Suggestions()
@@ -130,7 +130,7 @@ class Terminal:
         self._departure = Departure()
 
     async def run(self) -> None:
-        """Talk until somebody leaves; a gateway that goes is waited for."""
+        """Talk until the person leaves. If the gateway ends, wait for another."""
         await self._client.ask(CommandsRequest())
         await self._client.ask(SessionsRequest())
         showing = asyncio.create_task(self._show())
@@ -138,11 +138,11 @@ class Terminal:
         self._console.print(Styled(GREETING, "dim"), end="\n\n")
         with patch_stdout(raw=True):
             await asyncio.wait([showing, typing], return_when=asyncio.FIRST_COMPLETED)
-            # Nobody is asked for anything any more.
+            # Ask for nothing more.
             self._prompt.app.erase_when_done = showing.done()
             for task in (showing, typing):
                 task.cancel()
-            # The prompt is gone before anything is printed below it.
+            # Remove the prompt before printing below it.
             results = await asyncio.gather(showing, typing, return_exceptions=True)
         if self._departure.done:
             self._console.print(Styled(self._departure.farewell, "green"))
@@ -161,7 +161,7 @@ class Terminal:
             if text:
                 id = uuid4().hex
                 self._typed[id] = printable(text)
-                # A command never comes back as an entry: it is forgotten behind what was typed since.
+                # A command never becomes an entry. It is dropped after enough later messages.
                 while len(self._typed) > _REMEMBERED:
                     del self._typed[next(iter(self._typed))]
                 command = parse(text)
@@ -169,7 +169,7 @@ class Terminal:
                 await self._say(text, id)
 
     async def _say(self, text: str, id: str) -> None:
-        """Say something, also to a gateway that comes back later; it is the same message each time."""
+        """Send a message, and send it again to a later gateway under the same id."""
         while True:
             await self._reached.wait()
             try:
@@ -201,7 +201,7 @@ class Terminal:
             self._console.print(Styled("The gateway is back.", "yellow"))
 
     def _frame(self, frame: Shown) -> None:
-        """Show what belongs to the conversation."""
+        """Show a frame of the conversation."""
         match frame:
             case TranscriptFrame():
                 self._growing = ""
@@ -213,7 +213,7 @@ class Terminal:
                 self._go_on(frame.entries)
             case WaitingFrame():
                 self._waiting = len(frame.turns)
-                # A turn that was stopped leaves nothing behind that would take its place.
+                # A stopped turn leaves no reply that would replace its growing text.
                 self._growing = self._growing if self._waiting else ""
             case GrowingFrame():
                 self._growing = frame.text if frame.begins else self._growing + frame.text
@@ -221,7 +221,7 @@ class Terminal:
                 self._know(frame)
 
     def _begins(self, frame: Shown) -> bool:
-        """Whether something is said in a session that the list knows by nothing yet: its first question is new."""
+        """Return whether this is a new session's first question, which the list doesn't know yet."""
         known = {one.id for one in self._suggestions.sessions if one.text}
         return isinstance(frame, EntriesFrame) and self._suggestions.here not in known
 
@@ -229,7 +229,7 @@ class Terminal:
         self._title, self._suggestions.here = (session.title, session.id) if session else ("", None)
 
     def _know(self, frame: Shown) -> None:
-        """Show what stands around the conversation: notices, what can be typed, where it goes."""
+        """Show a frame about the conversation: notices, questions, commands and handoffs."""
         match frame:
             case NoticeFrame() | RefusedFrame():
                 self._note(frame.text, frame.files if isinstance(frame, NoticeFrame) else ())
@@ -251,7 +251,7 @@ class Terminal:
         self._console.print(Styled(self._client.lines(text, files), "dim"), end="\n\n")
 
     async def _write_export(self, file: File) -> None:
-        """Write what was asked for by name: nothing else is put into the folder that somebody works in."""
+        """Write an export that was requested by name. No other file goes to the user's current folder."""
         self._exporting = False
         self._console.print(Styled(f"Wrote {await self._client.brought(file, Path.cwd())}", "dim"), end="\n\n")
 
@@ -262,7 +262,7 @@ class Terminal:
         self._questions = questions
 
     def _turn_to(self, frame: TranscriptFrame) -> None:
-        """Show another transcript: what stands on the screen already isn't said again."""
+        """Show another transcript without repeating the entries on the screen."""
         stands = {entry.tip: n for n, entry in enumerate(self._shown, 1)}
         same = max((n for n, entry in enumerate(frame.entries, 1) if entry.tip in stands), default=0)
         kept = stands[frame.entries[same - 1].tip] if same else 0
@@ -280,9 +280,9 @@ class Terminal:
             self._entry(entry)
 
     def _invite(self, invitation: InvitationFrame) -> None:
-        """Show how to take the conversation along: a code to scan where the platform has such links, else to type."""
+        """Show how to take the conversation along: a QR code where the platform has links, else a text to type."""
         for place, link in invitation.links.items():
-            # Not through the console, which would take the blocks for text to be styled.
+            # Bypass the console, which would style the blocks as text.
             self._console.file.write(f"{qr(link)}\n")
             self._console.print(Styled(f"Scan it, or open {link}: the conversation comes to {place}.", "dim"))
         for line in typed(invitation):
@@ -307,7 +307,7 @@ class Terminal:
             self._console.print(Styled(line, "dim"))
 
     def _message(self) -> FormattedText:
-        # What grows is left out when a line was entered: it grows on below that line, and would stay above it.
+        # After Enter, leave the growing reply out: it continues below the line and would stay above it too.
         lines = [] if self._prompt.app.is_done else self._growing.splitlines()[-_TAIL:]
         growing = "\n".join(lines) + "\n" if lines else ""
         return FormattedText([("ansibrightblack", growing), ("bold", "> ")])
@@ -320,12 +320,12 @@ class Terminal:
         return FormattedText([("", f" {self._called()} · terminal · {busy}{hint} · /help, /quit")])
 
     def _called(self) -> str:
-        """The session's title, or the first question in a session that has none."""
+        """Return the session's title, or the first question of an untitled session."""
         asked = (session.text for session in self._suggestions.sessions if session.id == self._suggestions.here)
         return self._title or short(next(asked, "")) or "untitled session"
 
     def _interrupt(self, event: KeyPressEvent) -> None:
-        """Ctrl-C ends the running turn; with nothing running and nothing typed it leaves."""
+        """Stop the running turn at Ctrl-C. With no turn and no input, leave."""
         if event.current_buffer.text:
             event.current_buffer.reset()
         elif self._waiting or self._departure.under_way:
@@ -337,7 +337,7 @@ class Terminal:
 
 
 def asked(question: ShownQuestion) -> str:
-    """A question as it stands in a terminal, with how it is answered."""
+    """Format a question with the ways to answer it."""
     if not question.here:
         how = "Asked elsewhere: /questions numbers it, /answer N TEXT answers it."
     else:
@@ -346,7 +346,7 @@ def asked(question: ShownQuestion) -> str:
 
 
 def _offers() -> list[str]:
-    """The lines that the menu of offers would make of what is typed; the highlighted one, or else the first, leads."""
+    """Return the input lines that the completion menu offers, the highlighted or first one at the front."""
     buffer = get_app().current_buffer
     if (state := buffer.complete_state) is None:
         return []
@@ -361,7 +361,7 @@ def _is_cut_short() -> bool:
 
 
 def _take_offer(event: KeyPressEvent) -> None:
-    """Enter on a word that is cut short takes the offer; a second Enter sends it."""
+    """Complete an unfinished word on Enter; a second Enter sends it."""
     event.current_buffer.document = Document(_offers()[0])
 
 
