@@ -53,6 +53,7 @@ from tests.drills import (
     power,
     questions,
     readers,
+    rights,
     schedules,
     slowness,
     soak,
@@ -142,6 +143,11 @@ def _lanes(_fresh: Fresh, seed: int) -> str:
 
 def _bombs(_fresh: Fresh, seed: int) -> str:
     return "\n".join(bombs.run(bombs.PATTERNS[seed % len(bombs.PATTERNS) :][:1]))
+
+
+def _rights(fresh: Fresh, seed: int) -> str:
+    found = asyncio.run(rights.approvals(seed, 5_000))
+    return "\n".join([*found, *asyncio.run(rights.inheritance(fresh(), seed, 50))])
 
 
 def _names(_fresh: Fresh, seed: int) -> str:
@@ -286,6 +292,7 @@ DRILLS = {
     "forgetting-postgres": Drill(1_000, "canaries forgotten on PostgreSQL", 50, _forgetting),
     "lanes": Drill(10_000_000, "hostile lanes", 100_000, _lanes),
     "bombs": Drill(len(bombs.PATTERNS), "bracket bombs on each platform", 1, _bombs),
+    "rights": Drill(1_000, "families of children of limited accounts, and calls that look alike", 50, _rights),
     "names": Drill(100_000, "hostile names and bodies", 10_000, _names),
     "backlog": Drill(100_000, "messages that waited on SQLite", 10_000, _backlog),
     "backlog-postgres": Drill(100_000, "messages that waited on PostgreSQL", 10_000, _backlog),

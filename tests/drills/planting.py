@@ -24,13 +24,15 @@ from segue.adapters.slack import incoming as slack_incoming
 from segue.adapters.telegram import adapter as telegram_adapter
 from segue.adapters.telegram import updates as telegram_updates
 from segue.adapters.whatsapp import adapter as whatsapp_adapter
+from segue.agents.acp import calls
+from segue.agents.acp import turn as acp_turn
 from segue.changes import run_days
 from segue.changes.commands import Commands, consent, views
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.people import LinkCommand, _typed
 from segue.changes.commands.request import Answer, Request
 from segue.changes.commands.schedules import ScheduleCommands
-from segue.changes.exchange import children, routes, schedules
+from segue.changes.exchange import children, routes, schedules, turns
 from segue.changes.exchange.explanations import Errors
 from segue.changes.exchange.planner import Planner
 from segue.changes.exchange.readers import Reader
@@ -448,6 +450,8 @@ class Bug(enum.Enum):
     UNSUPERVISED = "a loop that fails ends all others"
     UNTOLD = "what fails is told nobody"
     WAKES_FIRST = "a wake-up that fails keeps whoever waits for a commit from hearing of it"
+    ALLOWS_BY_ONE_LINE = "calls whose first 200 characters are the same are one permission"
+    LIMITS_NOT_INHERITED = "a turn that is answered nowhere has the limits of no account"
     WAITING_UNSEEN = "who waits for an answer of a session that they have left isn't thought of"
 
     @property
@@ -525,6 +529,8 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     ),
     Bug.NOTHING_RESERVED: (query("spending", "r.session <> :session", "r.session <> :session and 1 = 0"),),
     Bug.NEVER_TAKES_OVER: (query("free_sessions", "where holder is not null", "where 1 = 0 and holder is not null"),),
+    Bug.ALLOWS_BY_ONE_LINE: (Patch(acp_turn, "whole", lambda _: lambda call: (calls.called(call),) * 2),),
+    Bug.LIMITS_NOT_INHERITED: (Patch(turns, "origin", lambda _: lambda _session, _turn: _gives(None)),),
     Bug.NEW_KEYS: (Patch(Outbox, "_send", _new_keys),),
     Bug.OUT_OF_TURN: (
         query("outgoing", "and (p.id < d.id or p.holder is not null)", "and 1 = 0"),

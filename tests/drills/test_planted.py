@@ -14,6 +14,7 @@ from tests.drills.forgers import FORGERS
 from tests.drills.planting import Bug
 from tests.drills.test_bombs import FOUND_BY_BOMBS
 from tests.drills.test_hostile_input import FOUND_BY_HOSTILE_INPUT
+from tests.drills.test_rights import FOUND_BY_RIGHTS
 from tests.drills.town import Report
 
 FOUND_BY_KILLS: dict[Bug, Callable[[Report], list[str]]] = {
@@ -97,7 +98,7 @@ def test_every_mistake_has_its_drill() -> None:
     found: list[Bug] = [*FOUND_BY_KILLS, *FOUND_BY_LABELS, *FOUND_BY_POWER_CUTS, *FOUND_BY_ZOMBIES]
     found += [*FOUND_BY_HISTORIES, *FOUND_BY_FORGERIES, *FOUND_BY_BAD_DISKS, *FOUND_BY_SOAKS, *FOUND_BY_READERS]
     found += [*FOUND_BY_HOSTILE_INPUT, *FOUND_BY_QUESTIONS, *FOUND_BY_BUDGETS, *FOUND_BY_CROWDS, *FOUND_BY_LOST_ANSWERS]
-    found += [*FOUND_BY_BOMBS, *FOUND_BY_CALLERS, *FOUND_BY_DAYS]
+    found += [*FOUND_BY_BOMBS, *FOUND_BY_CALLERS, *FOUND_BY_DAYS, *FOUND_BY_RIGHTS]
     found += [*FOUND_BY_NO_DESCRIPTORS, *FOUND_BY_FAILURES]
     assert sorted(bug.name for bug in found) == sorted(bug.name for bug in Bug if bug is not Bug.NONE)
 
