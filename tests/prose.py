@@ -20,10 +20,10 @@ NOT_YET = {
     "SECURITY.md",
     *(f"docs/{name}.md" for name in ("adapters", "cli", "commands", "deploy")),
     *(f"docs/{name}.md" for name in ("settings",)),
-    *("src/segue/__init__.py", "src/segue/__main__.py", "src/segue/plugins.py", "tests"),
-    *(f"src/segue/{room}" for room in ("changes", "core", "database", "page", "runtime")),
+    "tests",
+    *(f"src/segue/{room}" for room in ("changes", "core", "database", "runtime")),
     "src/segue/agents/acp",
-    *(f"src/segue/adapters/{name}" for name in ("__init__.py", "discord", "feishu", "http", "matrix")),
+    *(f"src/segue/adapters/{name}" for name in ("discord", "feishu", "http", "matrix")),
     *(f"src/segue/adapters/{name}" for name in ("signal", "slack", "telegram", "whatsapp")),
 }
 

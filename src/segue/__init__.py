@@ -90,7 +90,7 @@ _HOMES = (
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Import a name when it is first asked for: `segue --help` needs none of them."""
+        """Import a name at its first use: `segue --help` needs none of them."""
         for home in _HOMES if name in __all__ else ():
             module = import_module(home)
             if hasattr(module, name):

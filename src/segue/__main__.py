@@ -1,4 +1,4 @@
-"""`python -m segue` is `segue`."""
+"""Makes `python -m segue` the same as `segue`."""
 
 from segue.cli.main import main
 

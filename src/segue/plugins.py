@@ -1,7 +1,7 @@
-"""Installed adapters and agents, found by the entry points of packages, Segue's own like anybody else's.
+"""Finds installed adapters and agents by the entry points of packages. Segue's own are found the same way.
 
-An entry point names a `msgspec.Struct`: its fields are the keys of a table in segue.toml, and a value of it makes the
-adapter or the agent. So a package says in one place what its host may write and what becomes of it.
+An entry point names a `msgspec.Struct`. Its fields are the keys of a table in segue.toml, and its instance makes the
+adapter or the agent. So a package declares its settings and their effect in one place.
 
     [project.entry-points."segue.adapters"]
     irc = "segue_irc:IrcAccount"            # a platform's name, and the keys of its [irc.ACCOUNT] tables
@@ -21,38 +21,38 @@ AGENTS = "segue.agents"
 
 
 class MakesAdapter(Protocol):
-    """The keys of a table [PLATFORM.ACCOUNT], beside those that every account has."""
+    """The settings of an account, besides those that every account has."""
 
     def adapter(self, account: str, files: Files) -> Adapter:
-        """The adapter for this account, which keeps the files of messages there."""
+        """Return the adapter for this account. It stores the files of messages in `files`."""
         ...
 
 
 class MakesAgent(Protocol):
-    """The keys of the table [agent], beside its kind."""
+    """The settings of an agent, besides its kind."""
 
     def agent(self) -> Agent:
-        """The agent that answers."""
+        """Return the agent."""
         ...
 
 
 def platforms() -> list[str]:
-    """The platforms for which an adapter is installed."""
+    """List the platforms with an installed adapter."""
     return sorted(entry_points(group=ADAPTERS).names)
 
 
 def agents() -> list[str]:
-    """The kinds of agents that are installed."""
+    """List the kinds of installed agents."""
     return sorted(entry_points(group=AGENTS).names)
 
 
 def adapter_keys(platform: str) -> type[MakesAdapter]:
-    """The keys of a platform's account."""
+    """Return the settings type of a platform's accounts."""
     return cast("type[MakesAdapter]", _load(ADAPTERS, platform, "adapter"))
 
 
 def agent_keys(kind: str) -> type[MakesAgent]:
-    """The keys of an agent of a kind."""
+    """Return the settings type of an agent's kind."""
     return cast("type[MakesAgent]", _load(AGENTS, kind, "agent"))
 
 

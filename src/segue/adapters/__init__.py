@@ -1,1 +1,1 @@
-"""One platform each: what speaks to the world outside."""
+"""Adapters: one package for each platform."""

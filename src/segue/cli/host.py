@@ -93,7 +93,7 @@ async def named(store: Store, by: Person, name: str) -> Session:
     try:
         return await store.session(SessionId(name), by)
     except Refused:
-        """Then it is a title."""
+        """It may be a title."""
     try:
         return await store.session(await store.find(name, by), by)
     except Refused as refused:

@@ -237,7 +237,7 @@ def _mistakes(said: Mapping[str, Any], file: Path, environ: Mapping[str, str]) -
     try:
         from_tables(said, file.absolute(), environ, mistakes=found)
     except Incomplete:
-        """All that led to it are found."""
+        """Its mistakes are in the list already."""
     except Invalid as error:
         found.append(error)
     return found

@@ -84,7 +84,7 @@ class Tables:
                 try:
                     values[field.name] = self._field(field, table[key], joined(path, key))
                 except Incomplete:
-                    """Its mistakes are known."""
+                    """Its mistakes are in the list already."""
                 except Invalid as error:
                     self.refuse(error)
         return values

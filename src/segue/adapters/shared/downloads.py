@@ -87,7 +87,7 @@ def _split(url: str) -> SplitResult:
         if parts.scheme in {"http", "https"} and _host(parts) and parts.port != 0:
             return parts
     except ValueError:
-        """A port that is no number, or a host that can't be one: no address either."""
+        """The port or host is invalid, and so is the address."""
     raise NotFetched("Its address isn't one of the web.")
 
 

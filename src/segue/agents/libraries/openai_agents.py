@@ -82,7 +82,7 @@ def _answered(parts: Iterable[Part]) -> Iterator[Item]:
             case Reasoning(provider, raw) if provider == _LIBRARY:
                 yield raw
             case _:
-                """Nothing that a model is sent."""
+                """A model doesn't read other parts."""
 
 
 def _part(item: Item) -> Iterator[Part]:

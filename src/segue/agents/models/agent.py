@@ -299,7 +299,7 @@ def _events(event: object) -> Iterator[Event]:
         case FunctionToolResultEvent(part=part):
             yield ToolResult(part.tool_call_id, _content(part), failed=part.outcome != "success")
         case _:
-            """Its other events tell nothing that a transcript keeps."""
+            """The transcript stores nothing of the library's other events."""
 
 
 def _only_asks(responses: list[ModelResponse], work: Work) -> bool:

@@ -122,7 +122,7 @@ def _think(said: list[ModelResponsePart], thought: Reasoning) -> None:
     try:
         said.append(_adapter.validate_python(thought.raw))
     except ValidationError:
-        """Somebody else's thoughts, in a form that this library doesn't know: no model could be sent them."""
+        """Another library's thoughts, in a form that no model of this library accepts."""
 
 
 def _marks(parts: list[Part]) -> dict[str, Reasoning]:

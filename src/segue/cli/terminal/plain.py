@@ -96,7 +96,7 @@ async def answers(client: Client, frames: Frames, unanswered: set[str], departur
                 if not unanswered:
                     return
             case _:
-                """Nothing that is printed."""
+                """Other frames print nothing."""
     raise _gone()
 
 

@@ -245,7 +245,7 @@ class Terminal:
             case SessionsFrame():
                 self._suggestions.sessions = frame.sessions
             case _:
-                """A terminal asks for none of the others."""
+                """A terminal requests no other frames."""
 
     def _note(self, text: str, files: Sequence[File]) -> None:
         self._console.print(Styled(self._client.lines(text, files), "dim"), end="\n\n")
