@@ -52,7 +52,7 @@ PROMISES = [
         ("power",),
     ),
     Promise(
-        "A disk that fails, fills up, is locked or damaged loses nothing, and `/healthz` reports it until it is over.",
+        "A disk that fails, hangs, is full, locked or damaged loses nothing, and `/healthz` reports it meanwhile.",
         "drills/test_disks.py",
         ("disks",),
     ),
@@ -154,6 +154,21 @@ PROMISES = [
         "A commit whose answer gets lost delays nothing until a restart, and doubles nothing.",
         "drills/test_unheard.py",
         ("unheard", "unheard-postgres"),
+    ),
+    Promise(
+        "A failure that nobody foresaw, of an adapter, a loop or a file, stops nothing else and is reported.",
+        "drills/test_failing.py",
+        ("everything-fails",),
+    ),
+    Promise(
+        "Callers who send or read nothing keep nobody else from being served.",
+        "drills/test_callers.py",
+        ("callers",),
+    ),
+    Promise(
+        "A start with a clock that is ahead makes nothing old.",
+        "drills/test_days.py",
+        ("days", "days-postgres"),
     ),
     Promise("A long run keeps memory, descriptors and tasks flat.", "drills/test_soak.py", ("soak",)),
 ]

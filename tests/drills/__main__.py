@@ -286,7 +286,7 @@ DRILLS = {
     "bindings": Drill(100_000, "operations on bindings by four processes on SQLite", 1_000, _bindings),
     "bindings-postgres": Drill(100_000, "operations on bindings by four processes on PostgreSQL", 1_000, _bindings),
     "power": Drill(20_000, "power cuts on SQLite", 500, _power),
-    "disks": Drill(1_000, "disks that fail, fill up, are locked or damaged", 20, _disks),
+    "disks": Drill(1_000, "disks that fail, hang, fill up, are locked or damaged", 20, _disks),
     "forgeries": Drill(1_000_000, "forged and replayed calls for each proof of a webhook", 20_000, _forgeries),
     "forgetting": Drill(1_000, "canaries forgotten on SQLite", 50, _forgetting),
     "forgetting-postgres": Drill(1_000, "canaries forgotten on PostgreSQL", 50, _forgetting),
