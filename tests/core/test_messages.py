@@ -11,6 +11,7 @@ from segue.core.messages import (
     DEEPEST,
     LONGEST_TEXT,
     Arrival,
+    Delivery,
     File,
     Notice,
     Part,
@@ -262,3 +263,22 @@ def test_the_keys_that_tell_a_redelivery(arrival: Arrival, keys: tuple[str, ...]
 def test_messages_of_two_chats_are_never_taken_for_one_another() -> None:
     one, other = arrival("b/m", chat="a"), arrival("m", chat="a/b")
     assert not set(one.keys) & set(other.keys)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "doubtful", "message", "may"),
+    [
+        (0, 1, "", False),
+        (1, 0, "", False),
+        (1, 1, "", True),
+        (2, 1, "", False),
+        (2, 2, "", True),
+        (1, 1, "known", False),
+    ],
+)
+def test_a_placeholder_may_be_there_if_more_is_in_doubt_than_earlier_attempts(
+    attempt: int, doubtful: int, message: str, *, may: bool
+) -> None:
+    address = Address("feishu", "bot", chat="c")
+    delivery = Delivery("1", address, "s", 1, "hello", "key", message, attempt=attempt, doubtful=doubtful)
+    assert delivery.may_have_placeholder is may
