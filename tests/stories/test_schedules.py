@@ -15,7 +15,7 @@ from segue.core.contracts.agents import Agent, Work
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Notice, ToolResult
 from segue.core.settings import AccountSettings, Redaction, Streams
-from segue.core.values import SessionId
+from segue.core.values import Moment, SessionId
 from segue.runtime.files.folder import Folder
 from segue.runtime.gateway import Gateway
 from segue.testing import HandClock, ScriptedAgent, WhatsApp
@@ -212,6 +212,7 @@ async def test_a_result_that_is_forgotten_while_it_is_stored_does_not_stay(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put, stored = Folder.put, asyncio.Event()
+    delete, deleted = Folder.delete, asyncio.Event()
     async with house.gateway(ScriptedAgent(otherwise=echo)) as gateway:
 
         async def forgets(folder: Folder, where: str, chunks: AsyncIterator[bytes]) -> None:
@@ -227,13 +228,22 @@ async def test_a_result_that_is_forgotten_while_it_is_stored_does_not_stay(
             await put(folder, where, once(content))
             stored.set()
 
+        async def deletes(folder: Folder, where: str, until: Moment) -> bool:
+            done = await delete(folder, where, until)
+            if stored.is_set():
+                deleted.set()
+            return done
+
         monkeypatch.setattr(Folder, "put", forgets)
+        monkeypatch.setattr(Folder, "delete", deletes)
         await hello(house, house.ann)
         house.ann.says("/schedule at 9 tell me a secret --to local", house.dm)
         await house.dm.reads_some(2)
         house.clock.now = NINE
         await stored.wait()
-        await gateway._schedules.once()
+        # The pass that stored it deletes it.
+        async with asyncio.timeout(PATIENCE):
+            await deleted.wait()
     assert not [*house.folder.rglob("*.md")]
 
 
