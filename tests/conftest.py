@@ -101,8 +101,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
-    """Three for each core: tests wait for disks, processes and servers more than they work."""
-    return 3 * (yield)
+    """Two for each core: tests wait for disks, processes and servers more than they work."""
+    return 2 * (yield)
 
 
 @pytest.hookimpl(optionalhook=True)

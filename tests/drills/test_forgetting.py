@@ -15,6 +15,7 @@ from segue.database.statements import SQLITE, Compiled, compile_for
 from segue.runtime.forgetting import Cleaner
 from tests.drills import forgetting
 from tests.drills.remains import remains
+from tests.full import on_sqlite
 
 STEPS = (
     "lay_stone_on_turn",
@@ -33,6 +34,7 @@ STEPS = (
 """What a forgetting does, or looks for, beside the stones of its entries."""
 
 
+@on_sqlite
 async def test_a_forgotten_canary_is_in_no_byte_that_is_left(database: str, tmp_path: Path) -> None:
     assert await forgetting.run(database, tmp_path / "data", 8, 7) == []
 

@@ -16,6 +16,7 @@ from tests.drills.test_bombs import FOUND_BY_BOMBS
 from tests.drills.test_hostile_input import FOUND_BY_HOSTILE_INPUT
 from tests.drills.test_rights import FOUND_BY_RIGHTS
 from tests.drills.town import Report
+from tests.full import full
 
 FOUND_BY_KILLS: dict[Bug, Callable[[Report], list[str]]] = {
     Bug.ACKNOWLEDGES_FIRST: lambda report: report.lost,
@@ -176,7 +177,11 @@ async def test_soaks_find_it(bug: Bug, tmp_path: Path) -> None:
     assert any("Running" in each for each in found.wrong)
 
 
-@pytest.mark.parametrize("bug", FOUND_BY_READERS, ids=lambda bug: bug.name)
+@pytest.mark.parametrize(
+    "bug",
+    [full(bug) if bug in {Bug.WAITING_UNSEEN, Bug.ROOMS_KEEP_READING} else bug for bug in FOUND_BY_READERS],
+    ids=lambda bug: bug.name,
+)
 async def test_readers_find_it(bug: Bug, tmp_path: Path) -> None:
     for seed in range(_SOONER.get(bug, 0), 60):
         found = await readers.run(str(tmp_path / f"{seed}.db"), steps=400, seed=seed, bug=bug, often=4.0)

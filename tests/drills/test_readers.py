@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from segue import Gateway
 from segue.core.commands import SPECS
 from tests.drills import parrots, readers
@@ -13,6 +15,7 @@ async def test_nobody_is_shown_what_is_not_theirs(tmp_path: Path) -> None:
     assert found.shown > 250, "the agent tells what it knows"
 
 
+@pytest.mark.full
 async def test_nobody_is_shown_what_is_not_theirs_on_postgresql(today_dsn: str) -> None:
     found = await readers.run(today_dsn, steps=60, seed=3, often=4.0)
     assert found.wrong == ()

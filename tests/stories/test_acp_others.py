@@ -21,6 +21,7 @@ from segue.testing import PERSONAS
 from segue.testing.waits import PATIENCE
 from tests import parts
 from tests.editors import Editor, editor_of
+from tests.full import full
 from tests.served import served
 from tests.servers import harnesses, node
 from tests.servers import opencode as opencode_program
@@ -226,7 +227,7 @@ async def prompted(editor: Editor, session: str, text: str) -> None:
         assert (await editor.agent.prompt(session_id=session, prompt=[text_block(text)])).stop_reason == "end_turn"
 
 
-@others
+@pytest.mark.parametrize(("other", "shell"), [full(opencode, "bash"), (claude, "Bash")], ids=["opencode", "claude"])
 async def test_a_turn_in_which_the_gateway_dies_is_answered_by_the_next(
     tmp_path: Path, other: Others, shell: str
 ) -> None:
