@@ -68,7 +68,7 @@ class AcpTurn:
             self._has_room.clear()
 
     async def room(self) -> None:
-        """Wait until few updates wait: whoever reads from the agent reads no further meanwhile."""
+        """Wait until few updates are waiting; until then nothing more is read from the agent."""
         await self._has_room.wait()
 
     def leave(self) -> None:

@@ -552,7 +552,7 @@ def stop(session: SessionId, person: PersonId) -> Transaction[bool]:
 
 
 def stop_anybodys(session: SessionId, by: PersonId) -> Transaction[bool]:
-    """Ask for the end of the running turn of a session, whoever asked for it; returns whether one runs."""
+    """Ask the running turn of a session to stop, also if another person asked for it; returns whether one runs."""
     stopped = bool((yield q.stop_all(session=session, person=by)))
     if stopped:
         yield Wake(Topic.LOOK, session)

@@ -37,7 +37,7 @@ class Unused(Value, frozen=True):
     """The most that any of its places keeps it; 0 is for ever."""
 
     def is_over(self, ran: Sequence[int], at: Moment) -> bool:
-        """Whether it was kept for so long, and a gateway ran on so many days since."""
+        """Whether the retention period is over, counted in days on which a gateway ran."""
         since = len(ran) - bisect_right(ran, int(self.used // DAY))
         return bool(self.days) and self.used + self.days * DAY <= at and since >= self.days
 

@@ -128,7 +128,7 @@ class UnfinishedTurn(Value, frozen=True):
     session: SessionId
     seq: int
     spoken: bool
-    """Whether its person asked for it in so many words."""
+    """Whether its person typed it."""
     person: PersonId
 
 

@@ -31,7 +31,7 @@ def widen(place: Place, move: str, at: Moment) -> Transaction[bool]:
     if place.audience is Audience.ONE:
         return False
     chat = place.address.outside.key
-    # Whoever changes the kind goes on; a neighbour waits for it here and finds nothing left to do.
+    # The first transaction that changes the kind goes on. Others wait for it here and find nothing left to do.
     widened = yield from each(Address, q.widen_places(kind=place.kind, chat=chat, after=after(chat)))
     for n, address in enumerate(sorted(widened)):
         yield q.forget_home_at(address=address.key)
